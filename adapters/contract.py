@@ -1,0 +1,95 @@
+"""What a tool is: a frozen spec and ``edit(EditRequest) -> EditOutcome``. Exceptions never cross it.
+
+Adding a tool is one file in this package (plus its test): define ``SPEC`` and ``build``. Third
+parties offer the same module under the entry-point group ``likeness.adapters``.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import entry_points
+from typing import Any, Literal, Protocol
+
+from domain.edits import EditOutcome, EditRequest, Task
+from domain.errors import ExtraMissing, LikenessError
+from domain.sizing import SizeRule
+
+MaskSupport = Literal["enforced", "advisory", "none"]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSpec:
+    """Facts about a tool that do not depend on settings."""
+
+    id: str
+    name: str
+    tasks: tuple[Task, ...]
+    size: SizeRule = field(default_factory=SizeRule)
+    mask_support: MaskSupport = "none"
+    takes_prompt: bool = False
+    seedable: bool = False
+    deterministic: bool = False
+    control: bool = False
+    """True for the instruments' own checks (identity, re-encode, planted harms)."""
+    extra: str | None = None
+    """The optional extra that brings its packages, if any."""
+    price_note: str = "free, local"
+    rate_limit: str = "none"
+    licence: str = ""
+    generates: bool = False
+    """Makes a picture from text alone: the request has no original."""
+
+
+class Adapter(Protocol):
+    """A tool ready to work. ``close`` frees memory, processes and connections; calls after it are
+    an error of the caller. ``model`` is the version string put in every report."""
+
+    spec: ToolSpec
+    model: str
+
+    def edit(self, request: EditRequest) -> EditOutcome: ...
+
+    def close(self) -> None: ...
+
+
+class AdapterModule(Protocol):
+    SPEC: ToolSpec
+
+    def build(self, settings: Mapping[str, Any]) -> Adapter:
+        """Make the tool. Raises LikenessError with one clear line on a wrong setting."""
+        ...
+
+
+def discover() -> dict[str, tuple[ToolSpec, AdapterModule]]:
+    """Every adapter by id: this package's modules, then installed entry points."""
+    package = importlib.import_module("adapters")
+    found: dict[str, tuple[ToolSpec, AdapterModule]] = {}
+    for info in sorted(pkgutil.iter_modules(package.__path__), key=lambda i: i.name):
+        _register(importlib.import_module(f"adapters.{info.name}"), found)
+    for entry in entry_points(group="likeness.adapters"):
+        _register(entry.load(), found)
+    return found
+
+
+def _register(module: Any, found: dict[str, tuple[ToolSpec, AdapterModule]]) -> None:
+    """A module may offer one tool (``SPEC``, ``build``) or several (``TOOLS``: spec to builder)."""
+    if hasattr(module, "SPEC") and hasattr(module, "build"):
+        found[module.SPEC.id] = (module.SPEC, module)
+    for one in getattr(module, "TOOLS", ()):
+        found[one.SPEC.id] = (one.SPEC, one)
+
+
+def build(tool_id: str, settings: Mapping[str, Any]) -> Adapter:
+    """Make the tool ``tool_id``; one clear line when it is unknown or its extra is missing."""
+    known = discover()
+    if tool_id not in known:
+        raise LikenessError(f"unknown tool '{tool_id}'; known: {', '.join(sorted(known))}")
+    spec, module = known[tool_id]
+    try:
+        return module.build(settings)
+    except ImportError as error:
+        extra = f"install it with: pip install 'likeness[{spec.extra}]'" if spec.extra else ""
+        raise ExtraMissing(f"tool '{tool_id}' needs a package: {error}. {extra}".strip()) from error

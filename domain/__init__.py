@@ -1,0 +1,1 @@
+"""The nouns of the product. Imports nothing of ours; every other package speaks in these."""

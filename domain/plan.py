@@ -1,0 +1,76 @@
+"""The audit plan: everything that decides what a run does, so that the same plan gives the same run."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from domain.edits import Task
+
+Perturbation = Literal[
+    "none", "noise", "crop_above_nose",
+    "red_up", "red_down", "green_up", "green_down", "blue_up", "blue_down",
+]  # fmt: skip
+EngineName = Literal["mediapipe", "dlib"]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class PortraitSource(_Part):
+    """Which portraits: a manifest (path relative to the plan) and an optional selection."""
+
+    manifest: str
+    where: dict[str, list[str]] = Field(default_factory=dict)
+    limit: Annotated[int, Field(ge=1)] | None = None
+
+
+class ToolChoice(_Part):
+    """One tool under test. ``id`` is the adapter's, ``name`` tells two settings of it apart."""
+
+    id: str
+    name: str = ""
+    tasks: list[Task] = Field(default_factory=list)
+    perturbations: list[Perturbation] | None = None
+    prompt: str = ""
+    settings: dict[str, Any] = Field(default_factory=dict)
+
+    @property
+    def label(self) -> str:
+        return self.name or self.id
+
+
+class Claim(_Part):
+    """A comparison named before the run. With ``event`` a rate ("below" ``threshold``), else the figure."""
+
+    metric: str
+    attribute: str
+    event: Literal["below", "above"] | None = None
+    threshold: float | None = None
+    region: str = "face"
+    margin: Annotated[float, Field(gt=0)] | None = None
+
+
+class AuditPlan(_Part):
+    """See docs/plan.md for the meaning of each key; defaults are documented there and in samples/."""
+
+    name: Annotated[str, Field(min_length=1, max_length=200)]
+    purpose: str = ""
+    portraits: PortraitSource
+    tools: Annotated[list[ToolChoice], Field(min_length=1)]
+    controls: bool = True
+    tasks: list[Task] = Field(default_factory=list)
+    perturbations: Annotated[list[Perturbation], Field(min_length=1)] = Field(
+        default_factory=lambda: ["none"]
+    )
+    groups: list[str] = Field(default_factory=lambda: ["gender"])
+    claims: list[Claim] = Field(default_factory=list)
+    margins: dict[str, Annotated[float, Field(gt=0)]] = Field(default_factory=dict)
+    alpha: Annotated[float, Field(gt=0, lt=0.5)] = 0.05
+    min_score: Annotated[float, Field(ge=0, le=100)] = 85.0
+    engine: EngineName = "mediapipe"
+    profile: Literal["document", "even"] = "document"
+    seed: Annotated[int, Field(ge=0, lt=2**31)] = 0
+    workers: Annotated[int, Field(ge=1, le=64)] | None = None
