@@ -1,0 +1,26 @@
+"""Fixtures every test may use."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import cv2
+import pytest
+
+REPO = Path(__file__).resolve().parents[1]
+cv2.setNumThreads(1)
+
+
+@pytest.fixture(scope="session")
+def data_dir() -> Path:
+    """The folder of shared data; its absence is said, not hidden."""
+    folder = Path(os.environ.get("LIKENESS_DATA", REPO.parent / "shared" / "data"))
+    if not folder.is_dir():
+        pytest.skip(f"data folder {folder} is absent; set LIKENESS_DATA to run this test")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def samples_dir() -> Path:
+    return REPO / "samples"
