@@ -1,0 +1,53 @@
+# Each target does all set-up itself (scripts/setup.sh); a second run finds it done in a second.
+SHELL := /bin/bash
+BIN := .venv/bin
+LIKENESS_DATA ?= $(abspath ../shared/data)
+TEST_WORKERS ?= 2
+PYTEST_ARGS ?=
+
+# One thread a process: results repeat to the last bit, and small machines are not overrun.
+export OMP_NUM_THREADS := 1
+export OPENBLAS_NUM_THREADS := 1
+export MKL_NUM_THREADS := 1
+export NUMEXPR_NUM_THREADS := 1
+export LIKENESS_DATA
+export PATH := $(CURDIR)/$(BIN):$(PATH)
+
+.PHONY: help demo test lint bench validity setup setup-dev clean
+
+help:
+	@echo "make demo      audit the sample portraits and write a report (out/demo)"
+	@echo "make test      lint, types, layers, then every test"
+	@echo "make bench     speed of a pair, scaling, memory"
+	@echo "make validity  do the figures measure what they say, on real portraits"
+	@echo "make lint      lint, types and layers alone"
+	@echo "make setup     only the set-up that demo does; setup-dev: the one that test does"
+	@echo "make clean     remove .venv, caches and out/"
+
+demo: setup
+	@$(BIN)/likeness audit samples/audit.yaml --out out/demo
+
+test: lint
+	@$(BIN)/python -m pytest -n $(TEST_WORKERS) --dist loadfile --durations=10 $(PYTEST_ARGS)
+
+lint: setup-dev
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+bench: setup-dev
+	@$(BIN)/python docs/bench/bench.py
+
+validity: setup-dev
+	@set -e; for script in docs/validity/*.py; do echo "== $$script"; $(BIN)/python $$script; done
+
+setup:
+	@scripts/setup.sh run
+
+setup-dev:
+	@scripts/setup.sh dev
+
+clean:
+	rm -rf .venv out build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
