@@ -74,8 +74,7 @@ class MediapipeEngine:
                 min_face_detection_confidence=self._min_confidence,
             )
             self._landmarker = vision.FaceLandmarker.create_from_options(options)
-            # left to the interpreter's own clean-up, closing raises: the module is gone by then
-            self._finalizer = weakref.finalize(self, self._landmarker.close)
+            self._finalizer = weakref.finalize(self, _release, self._landmarker)
         return self._landmarker
 
     def _drop(self) -> None:
@@ -89,3 +88,11 @@ class MediapipeEngine:
         low, high = all_points.min(axis=0), all_points.max(axis=0)
         box = (float(low[0]), float(low[1]), float(high[0] - low[0]), float(high[1] - low[1]))
         return Candidate(all_points[mesh_to_68()] - 0.5, box)
+
+
+def _release(landmarker: Any) -> None:
+    """Close a landmarker, or only let go of it: at the interpreter's end its threads are gone."""
+    try:
+        landmarker.close()
+    except Exception:
+        landmarker._handle = None
