@@ -9,8 +9,8 @@ import numpy.typing as npt
 from domain.faces import JAW, Face
 from domain.masks import Mask, MaskKind
 
-HEAD_GROWTH = 1.4
-"""From the face's hull to the head with ears and hair, about the hull's centre."""
+HEAD_GROWTH = 1.55
+"""From the face's hull to the head with ears and hair, about the nose base: most of it upwards."""
 NECK_LENGTH = 1.0
 """Chin to where the shoulders begin, in inter-eye distances."""
 SHOULDER_DROP = 2.2
@@ -25,14 +25,16 @@ def make_mask(face: Face, kind: MaskKind) -> Mask:
     long: the classical equal thirds of the face). ``LOWER_FACE`` is its part below the nose base
     along the face's own axis, closed by the jaw line. ``BACKGROUND`` is everything but the person,
     whose head, neck and shoulders are estimated from body proportions: 68 points show no hair or
-    clothes, so it leaves a generous rim around them. Hard edges, no values between.
+    clothes, so it leaves a generous rim around them, and still takes long or piled-up hair for
+    background: where hair differs by group, read inpainting figures on the face, not on the hair.
+    Hard edges, no values between.
     """
     height, width = face.picture.pixels.shape[:2]
     values = np.zeros((height, width), dtype=np.uint8)
     hull = _face_hull(face)
     if kind is MaskKind.BACKGROUND:
         values[:] = 255
-        for shape in (_grown(hull, HEAD_GROWTH), _body(face)):
+        for shape in (_grown(hull, face.points[33], HEAD_GROWTH), _body(face)):
             _fill(values, shape, 0)
         return Mask(values, kind)
     _fill(values, hull, 255)
@@ -68,8 +70,9 @@ def _face_hull(face: Face) -> npt.NDArray[np.float64]:
     return np.vstack([face.points[JAW], forehead, face.points])
 
 
-def _grown(outline: npt.NDArray[np.float64], factor: float) -> npt.NDArray[np.float64]:
-    centre = (outline.min(axis=0) + outline.max(axis=0)) / 2
+def _grown(
+    outline: npt.NDArray[np.float64], centre: npt.NDArray[np.float64], factor: float
+) -> npt.NDArray[np.float64]:
     return np.asarray(centre + factor * (outline - centre), dtype=np.float64)
 
 
