@@ -39,6 +39,8 @@ class ToolSpec:
     price_note: str = "free, local"
     rate_limit: str = "none"
     licence: str = ""
+    path_settings: tuple[str, ...] = ()
+    """Settings that name files; in a plan they are relative to the plan's folder."""
     generates: bool = False
     """Makes a picture from text alone: the request has no original."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import difflib
+import io
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -42,7 +43,7 @@ def read_manifest(path: Path) -> list[Portrait]:
         raise ManifestError(f"{path}: no such manifest") from None
     except (OSError, UnicodeDecodeError) as error:
         raise ManifestError(f"{path}: cannot be read as UTF-8 text: {error}") from None
-    reader = csv.DictReader(text.splitlines())
+    reader = csv.DictReader(io.StringIO(text, newline=""))
     columns = [c for c in (reader.fieldnames or []) if c]
     _require_columns(path, columns)
     seen: dict[str, int] = {}

@@ -1,0 +1,144 @@
+"""``likeness audit``: run a plan and write the report."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Annotated, Self
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+from service import settings
+from service.engine.local import Machine, run_audit
+from service.finishing import Finished
+from service.gate import decide_audit
+from service.plans import load_plan
+
+NAMES = {"portraits": "looking at portraits", "edited": "tools editing", "measured": "measuring"}
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("audit")(audit)
+
+
+def audit(
+    plan: Annotated[Path, typer.Argument(help="The audit plan, a YAML file.")],
+    out: Annotated[Path, typer.Option("--out", help="Folder for ledger, pictures and report.")],
+    resume: Annotated[bool, typer.Option(help="Go on with the run that is in --out.")] = False,
+    gate: Annotated[
+        bool, typer.Option(help="Exit 1 when a disparity was found, 3 when nothing was settled.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
+) -> None:
+    """Give the plan's portraits to its tools, measure every face and say what was found.
+
+    Exit 0 when the audit ended, 2 when it could not run; with --gate also 1 and 3.
+    """
+    began = time.monotonic()
+    loaded = load_plan(plan)
+    chosen = settings.load()
+    machine = Machine.this(chosen.models, chosen.workers)
+    with Bars() as bars:
+        done = run_audit(loaded, out, resume=resume, machine=machine, progress=bars)
+    seconds = time.monotonic() - began
+    if as_json:
+        print(json.dumps(_answer(done, seconds), ensure_ascii=False))
+    else:
+        _show(done, seconds)
+    if gate:
+        raise typer.Exit(decide_audit(done.verdicts))
+
+
+class Bars:
+    """Progress bars on stderr."""
+
+    def __init__(self) -> None:
+        self._console = Console(stderr=True)
+        self._bars = Progress(
+            TextColumn("{task.description:22}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            console=self._console,
+        )
+        self._tasks: dict[str, TaskID] = {}
+
+    def __enter__(self) -> Self:
+        self._bars.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._bars.stop()
+
+    def stage(self, name: str, total: int) -> None:
+        """Begin a bar."""
+        self._tasks[name] = self._bars.add_task(NAMES.get(name, name), total=total)
+
+    def step(self, name: str) -> None:
+        """One more of ``name`` is done."""
+        self._bars.advance(self._tasks[name])
+
+    def say(self, text: str) -> None:
+        """A line above the bars."""
+        self._console.print(Text(text))
+
+
+def _answer(done: Finished, seconds: float) -> dict[str, object]:
+    return {
+        "run_id": done.run_id,
+        "files": {name: str(path) for name, path in done.files.items()},
+        "outcomes": dict(done.outcomes),
+        "verdicts": [
+            {
+                "tool": v.tool,
+                "metric": v.metric,
+                "attribute": v.attribute,
+                "groups": list(v.groups),
+                "verdict": v.verdict.value,
+                "effect": v.effect,
+                "interval": v.interval,
+                "p_adjusted": v.p_adjusted,
+                "n": dict(v.n),
+                "needed_n": v.needed_n,
+                "sentence": v.sentence,
+            }
+            for v in done.verdicts
+        ],
+        "controls_ok": done.controls_ok,
+        "seconds": round(seconds, 1),
+    }
+
+
+def _show(done: Finished, seconds: float) -> None:
+    console = Console(file=sys.stdout)
+    table = Table("verdict", "tool", "what", "groups", "effect [95 %]", "p adj.", title="Verdicts")
+    for v in done.table:
+        effect = "-" if v.effect is None else f"{v.effect:+.3g}"
+        if v.interval is not None:
+            effect += f" [{v.interval[0]:+.3g}, {v.interval[1]:+.3g}]"
+        p = "-" if v.p_adjusted is None else f"{v.p_adjusted:.3g}"
+        cells = (v.verdict.value, v.tool, v.metric, f"{v.groups[0]} - {v.groups[1]}", effect, p)
+        table.add_row(*(Text(c) for c in cells))
+    console.print(table)
+    if len(done.table) < len(done.verdicts):
+        left = len(done.verdicts) - len(done.table)
+        console.print(Text(f"{left} more comparisons are in the report."))
+    outcomes = ", ".join(f"{count} {name}" for name, count in done.outcomes.items())
+    console.print(Text(f"items: {outcomes}"))
+    state = "as planted" if done.controls_ok else "NOT as planted: verdicts cannot be trusted"
+    console.print(Text(f"controls: {state}"))
+    print(f"report: {done.files['report.html']}")
+    print(f"total time: {seconds:.0f} s")

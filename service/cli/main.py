@@ -1,0 +1,64 @@
+"""The command line: one file a command in this package, found by discovery."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import sys
+from typing import NoReturn
+
+from service import settings
+from service.gate import ExitCode
+
+settings.pin_threads()
+
+import typer  # noqa: E402 - thread counts must be set before anything loads numpy's libraries
+
+app = typer.Typer(
+    name="likeness",
+    help="Audits AI image tools for uneven harm to faces, with evidence.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=True,
+)
+
+
+def build_app() -> typer.Typer:
+    """The application with every command of this package."""
+    package = importlib.import_module("service.cli")
+    if not app.registered_commands and not app.registered_groups:
+        for info in sorted(pkgutil.iter_modules(package.__path__), key=lambda i: i.name):
+            module = importlib.import_module(f"service.cli.{info.name}")
+            if hasattr(module, "register"):
+                module.register(app)
+    return app
+
+
+def run() -> NoReturn:
+    """Entry point of ``likeness``: every expected failure is one line on stderr and exit code 2."""
+    from domain.errors import LikenessError
+    from service.guard import check_packages
+
+    try:
+        check_packages()
+        import cv2
+
+        from preprocess import models
+
+        cv2.setNumThreads(1)
+        models.configure(settings.load().models)
+        build_app()()
+    except LikenessError as error:
+        print(f"likeness: {error}", file=sys.stderr)
+        sys.exit(ExitCode.COULD_NOT_RUN)
+    except BrokenPipeError:  # the reader of our output (head, less) has gone
+        sys.stderr.close()
+        sys.exit(ExitCode.COULD_NOT_RUN)
+    except KeyboardInterrupt:
+        print("likeness: interrupted", file=sys.stderr)
+        sys.exit(130)
+    sys.exit(ExitCode.PASS)
+
+
+if __name__ == "__main__":
+    run()

@@ -1,0 +1,57 @@
+"""``likeness tools``: which tools this installation can audit."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+import adapters.contract
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("tools")(tools)
+
+
+def tools(as_json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False) -> None:
+    """List every tool with its tasks, size rule, masks and price."""
+    found = [spec for spec, _ in adapters.contract.discover().values()]
+    if as_json:
+        for spec in found:
+            print(json.dumps(_facts(spec), ensure_ascii=False))
+        return
+    table = Table("tool", "what it is", "tasks", "mask", "repeats", "cost")
+    for spec in found:
+        table.add_row(
+            spec.id,
+            spec.name + (" (control)" if spec.control else ""),
+            ", ".join(spec.tasks),
+            spec.mask_support,
+            "same bytes" if spec.deterministic else "may differ",
+            spec.price_note,
+        )
+    Console(file=sys.stdout).print(table)
+
+
+def _facts(spec: adapters.contract.ToolSpec) -> dict[str, object]:
+    return {
+        "id": spec.id,
+        "name": spec.name,
+        "tasks": [str(t) for t in spec.tasks],
+        "control": spec.control,
+        "mask_support": spec.mask_support,
+        "takes_prompt": spec.takes_prompt,
+        "seedable": spec.seedable,
+        "deterministic": spec.deterministic,
+        "multiple": spec.size.multiple,
+        "sizes": [list(s) for s in spec.size.sizes],
+        "price_note": spec.price_note,
+        "rate_limit": spec.rate_limit,
+        "licence": spec.licence,
+        "extra": spec.extra,
+    }

@@ -1,0 +1,50 @@
+"""The one decision function, and what its answers mean as exit codes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import IntEnum
+
+from domain.measurements import Decision, Health, PairResult
+from domain.verdicts import Verdict, VerdictKind
+from metrics.health import profiles_disagree
+
+
+class ExitCode(IntEnum):
+    """What every command of ours returns, whatever the output format."""
+
+    PASS = 0
+    FAILED = 1
+    COULD_NOT_RUN = 2
+    INCONCLUSIVE = 3
+
+
+OF_DECISION = {
+    Decision.PASS: ExitCode.PASS,
+    Decision.FAIL: ExitCode.FAILED,
+    Decision.INCONCLUSIVE: ExitCode.INCONCLUSIVE,
+}
+
+
+def decide(result: PairResult) -> Health:
+    """The decision on one pair: the deciding profile's, with a reason added where the other
+    profile falls on the other side of the threshold."""
+    chosen = result.health[result.profile]
+    for name, other in result.health.items():
+        if name == result.profile:
+            continue
+        note = profiles_disagree(chosen, other)
+        if note:
+            reasons = (*chosen.reasons, note)
+            return Health(chosen.profile, chosen.score, chosen.decision, chosen.threshold, reasons)
+    return chosen
+
+
+def decide_audit(verdicts: Iterable[Verdict]) -> ExitCode:
+    """The decision on a whole audit: any disparity fails it; nothing settled is inconclusive."""
+    kinds = {v.verdict for v in verdicts}
+    if VerdictKind.DISPARITY in kinds:
+        return ExitCode.FAILED
+    if not kinds or kinds == {VerdictKind.INCONCLUSIVE}:
+        return ExitCode.INCONCLUSIVE
+    return ExitCode.PASS

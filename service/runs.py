@@ -1,0 +1,91 @@
+"""A run: its plan, its portraits, its tools, and the ledger they are written to."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import uuid4
+
+import adapters.contract
+from domain.errors import LedgerError
+from domain.plan import AuditPlan, ToolChoice
+from domain.portraits import Portrait
+from service.controls import control_tools
+from service.plans import LoadedPlan
+from service.portraits import read_manifest, select
+from service.store.blobs import Blobs
+from service.store.ledger import Ledger, now
+from service.versions import installed_versions
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run under way. ``tools`` holds the plan's tools and the controls, by label."""
+
+    loaded: LoadedPlan
+    out: Path
+    ledger: Ledger
+    blobs: Blobs
+    portraits: Sequence[Portrait]
+    tools: Mapping[str, ToolChoice]
+    specs: Mapping[str, adapters.contract.ToolSpec]
+    began: float
+
+    @property
+    def plan(self) -> AuditPlan:
+        return self.loaded.plan
+
+
+def begin(loaded: LoadedPlan, out: Path, resume: bool) -> Run:
+    """Open or reopen the ledger in ``out``. Raises LikenessError when the folder holds another
+    run, or one that was not asked to be resumed."""
+    plan = loaded.plan
+    portraits = select(read_manifest(loaded.manifest), plan.portraits.where, plan.portraits.limit)
+    ledger_file = out / "ledger.sqlite3"
+    if ledger_file.exists() and not resume:
+        raise LedgerError(f"{out}: already holds a run; use --resume, or another folder")
+    try:
+        ledger = Ledger(ledger_file)
+    except OSError as error:
+        raise LedgerError(f"{out}: cannot be written: {error.strerror or error}") from None
+    tools = {t.label: t for t in plan.tools}
+    if plan.controls:
+        tools |= {t.label: t for t in control_tools(plan, portraits) if t.label not in tools}
+    known = adapters.contract.discover()
+    specs = {label: known[tool.id][0] for label, tool in tools.items()}
+    run = Run(
+        loaded, out, ledger, Blobs(str(out / "blobs")), portraits, tools, specs, time.monotonic()
+    )
+    _enter(run)
+    return run
+
+
+def _enter(run: Run) -> None:
+    inputs = {
+        str(run.loaded.path.name): run.loaded.sha256,
+        run.plan.portraits.manifest: _sha256(run.loaded.manifest),
+    }
+    row = run.ledger.run()
+    if row is None:
+        run.ledger.begin(
+            {
+                "run_id": uuid4().hex,
+                "plan_sha256": run.loaded.sha256,
+                "plan_text": run.loaded.text,
+                "started": now(),
+                "versions": installed_versions(run.plan.engine),
+                "inputs": inputs,
+                "seconds": 0.0,
+            }
+        )
+    elif row["plan_sha256"] != run.loaded.sha256:
+        raise LedgerError(f"{run.out}: holds a run of another plan (its text has changed)")
+    elif row["inputs"] != inputs:
+        raise LedgerError(f"{run.out}: the manifest has changed since this run began")
+
+
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
