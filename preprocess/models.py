@@ -126,6 +126,12 @@ def model_path(name: str) -> Path:
     return found.path
 
 
+def sha256_of(name: str) -> str:
+    """The sha256 of the verified file of model ``name``. Raises ModelMissing like ``model_path``."""
+    model_path(name)
+    return _known(name).sha256
+
+
 def fetch(
     name: str,
     report: Callable[[str], None] = lambda _line: None,

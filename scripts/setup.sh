@@ -59,7 +59,7 @@ pip_install() {  # label, number of packages expected, pip arguments...
   if ! $VENV/bin/python -m pip install --disable-pip-version-check --no-input --progress-bar off \
        ${PIP_ARGS:-} "$@" 2>&1 </dev/null | tee -a $VENV/setup.log |
        awk -v total="$total" -v label="$label" '
-         /^Collecting |^Requirement already satisfied/ { n++; if (n % 10 == 0 && n <= total) show(n) }
+         /^Collecting |^Processing |^Requirement already satisfied/ { n++; if (n % 10 == 0 && n <= total) show(n) }
          /^Installing collected packages/ { printf "      %s: unpacking\n", label; fflush() }
          function show(k) { printf "      %s: %d of %d\n", label, k, total; fflush() }'; then
     grep -E '^ERROR|error:' $VENV/setup.log | tail -n 5 >&2
