@@ -9,7 +9,7 @@ import typer
 
 from service import checkup
 
-_MARKS = {"ok": "ok ", "note": " - ", "problem": "!! "}
+_MARKS = {"ok": "ok", "note": " -", "problem": "!!"}
 
 
 def register(app: typer.Typer) -> None:
