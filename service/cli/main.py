@@ -7,8 +7,12 @@ import pkgutil
 import sys
 from typing import NoReturn
 
-from service import settings
-from service.gate import ExitCode
+from service.guard import check_packages
+
+check_packages()  # first: a stranger's package under one of our names would break the imports below
+
+from service import settings  # noqa: E402
+from service.gate import ExitCode  # noqa: E402
 
 settings.pin_threads()
 
@@ -37,10 +41,8 @@ def build_app() -> typer.Typer:
 def run() -> NoReturn:
     """Entry point of ``likeness``: every expected failure is one line on stderr and exit code 2."""
     from domain.errors import LikenessError
-    from service.guard import check_packages
 
     try:
-        check_packages()
         import cv2
 
         from preprocess import models
