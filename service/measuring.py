@@ -117,7 +117,7 @@ class Instrument:
         return self.find(edited, near)
 
     def _straighten(self, original: Face, edited: Face) -> tuple[Face, list[str]]:
-        """Undo what is not an effect on the face: a stretched or mirrored picture. Say so."""
+        """Undo a stretch of the whole picture, which is no effect on the face, and say so."""
         notes = []
         factor = pair_checks.stretch(original, edited)
         if factor is not None:
@@ -129,9 +129,6 @@ class Instrument:
                     f"aspect ratio changed by the tool ({size.width} x {size.height} px sent, "
                     f"{was.width} x {was.height} px returned); measured after undoing the stretch"
                 )
-        if pair_checks.mirrored(original, edited):
-            edited = pair_checks.flip(edited)
-            notes.append("the edit is mirrored; measured after mirroring it back")
         return edited, notes
 
     # -- results -----------------------------------------------------------------------------

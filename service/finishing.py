@@ -1,0 +1,262 @@
+"""Step 6 of an audit: from the ledger to verdicts, control findings and the report's files."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from domain.errors import LikenessError
+from domain.measurements import FACE_REGION, Decision, Health, Outcome, Status
+from domain.verdicts import Verdict, VerdictKind
+from metrics.statistics import analyse, check_controls
+from service.report.files import write_all
+from service.report.model import ControlFinding, InstrumentRow, ItemRow, MeasurementRow, RunData
+from service.runs import Run
+from service.store.ledger import now
+
+TABLE_ROWS = 14
+"""Verdicts printed at the end of a run; all of them are in the report."""
+HEALTH_UNIT = "points"
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """What a finished run has to show. ``table`` is the verdicts worth printing first."""
+
+    run_id: str
+    files: Mapping[str, Path]
+    verdicts: Sequence[Verdict]
+    table: Sequence[Verdict]
+    outcomes: Mapping[str, int]
+    controls_ok: bool
+
+
+def finish(run: Run, say: Callable[[str], None]) -> Finished:
+    """Draw the verdicts and write the report. Can be run again on the same ledger."""
+    say("drawing verdicts and writing the report")
+    items = [_item_row(run, row) for row in _with_subjects(run)]
+    figures = _figures(run, items)
+    controls = _controls(run, items, figures)
+    verdicts = _verdicts(run, items, figures)
+    if any(not c.ok for c in controls):
+        verdicts = [_untrusted(v) for v in verdicts]
+    row = run.ledger.run()
+    assert row is not None
+    finished = row["finished"] or now()
+    seconds = float(row["seconds"]) + time.monotonic() - run.began
+    run.ledger.set_run(finished=finished, seconds=seconds)
+    instrument = [_instrument_row(r) for r in run.ledger.portraits()]
+    data = RunData(
+        run_id=row["run_id"],
+        plan=run.plan,
+        plan_text=run.loaded.text,
+        started=row["started"],
+        finished=finished,
+        items=items,
+        measurements=figures,
+        instrument=instrument,
+        verdicts=verdicts,
+        controls=controls,
+        versions=row["versions"],
+        inputs=row["inputs"] | {i.portrait_id: i.sha256 for i in instrument},
+        seconds=seconds,
+        load_picture=run.blobs.get,
+    )
+    return Finished(
+        run_id=row["run_id"],
+        files=write_all(data, run.out),
+        verdicts=verdicts,
+        table=_first(run, verdicts),
+        outcomes=Counter(i.outcome.value for i in items),
+        controls_ok=all(c.ok for c in controls),
+    )
+
+
+# From the ledger's rows ----------------------------------------------------------------------
+
+
+def _with_subjects(run: Run) -> list[dict[str, Any]]:
+    seen = {r["portrait_id"]: r for r in run.ledger.portraits()}
+    return [
+        dict(row)
+        | {
+            "subject_id": seen[row["portrait_id"]]["subject_id"],
+            "attributes": seen[row["portrait_id"]]["attributes"],
+        }
+        for row in run.ledger.items()
+    ]
+
+
+def _item_row(run: Run, row: Mapping[str, Any]) -> ItemRow:
+    if row["outcome"] is None:
+        raise LikenessError(f"{run.out}: the run is not complete; go on with --resume")
+    return ItemRow(
+        item_id=row["item_id"],
+        portrait_id=row["portrait_id"],
+        subject_id=row["subject_id"],
+        attributes=row["attributes"],
+        tool=row["tool"],
+        tool_id=row["tool_id"],
+        control=bool(row["control"]),
+        task=row["task"],
+        perturbation=row["perturbation"],
+        outcome=Outcome(row["outcome"]),
+        reason=row["reason"],
+        seconds=row["seconds"],
+        model=row["model"],
+        attempts=row["attempts"],
+        health={name: _health(h) for name, h in row["health"].items()},
+        warnings=row["warnings"],
+        evidence=row["evidence"],
+        original=row["original"],
+        edited=row["edited"],
+    )
+
+
+def _health(h: Mapping[str, Any]) -> Health:
+    return Health(
+        h["profile"], h["score"], Decision(h["decision"]), h["threshold"], tuple(h["reasons"])
+    )
+
+
+def _figures(run: Run, items: Sequence[ItemRow]) -> list[MeasurementRow]:
+    """Every figure, with the health scores as figures of their own, in the items' order."""
+    by_item: dict[str, list[MeasurementRow]] = {}
+    names = ("item_id", "metric", "region", "value", "unit", "status", "reason")
+    for row in run.ledger.measurements():
+        by_item.setdefault(row["item_id"], []).append(
+            MeasurementRow(**{name: row[name] for name in names})
+        )
+    for item in items:
+        for name, h in item.health.items():
+            missing = h.score is None
+            status = Status.NOT_MEASURABLE if missing else Status.MEASURED
+            reason = h.reasons[0] if missing and h.reasons else None
+            by_item.setdefault(item.item_id, []).append(
+                MeasurementRow(
+                    item.item_id, f"health_{name}", FACE_REGION, h.score, HEALTH_UNIT,
+                    status.value, reason,
+                )
+            )  # fmt: skip
+    return [m for item in items for m in by_item.get(item.item_id, [])]
+
+
+def _instrument_row(row: Mapping[str, Any]) -> InstrumentRow:
+    return InstrumentRow(
+        portrait_id=row["portrait_id"],
+        subject_id=row["subject_id"],
+        attributes=row["attributes"],
+        accepted=bool(row["accepted"]),
+        face_found=bool(row["face_found"]),
+        reason=row["reason"],
+        facts=row["facts"],
+        warnings=row["warnings"],
+        sha256=row["sha256"],
+    )
+
+
+# Statistics ----------------------------------------------------------------------------------
+
+
+def analysis_rows(
+    items: Sequence[ItemRow], figures: Sequence[MeasurementRow], attributes: Sequence[str]
+) -> pd.DataFrame:
+    """One row a figure with its item's facts; an item without figures keeps a row, so that its
+    outcome is counted."""
+    facts = {i.item_id: i for i in items}
+    with_figures = {m.item_id for m in figures}
+    rows = [_analysis_row(facts[m.item_id], m, attributes) for m in figures]
+    for item in items:
+        if item.item_id not in with_figures:
+            none = MeasurementRow(
+                item.item_id, "flrr", FACE_REGION, None, "%", Status.NOT_MEASURABLE.value,
+                item.reason,
+            )  # fmt: skip
+            rows.append(_analysis_row(item, none, attributes))
+    return pd.DataFrame(rows)
+
+
+def _analysis_row(
+    item: ItemRow, m: MeasurementRow, attributes: Sequence[str]
+) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "item_id": item.item_id,
+        "portrait_id": item.portrait_id,
+        "subject_id": item.subject_id,
+        "tool": item.tool,
+        "task": item.task,
+        "perturbation": item.perturbation,
+        "metric": m.metric,
+        "region": m.region,
+        "value": m.value,
+        "status": m.status,
+        "outcome": item.outcome.value,
+    }
+    return row | {name: item.attributes.get(name, "") for name in attributes}
+
+
+def _verdicts(
+    run: Run, items: Sequence[ItemRow], figures: Sequence[MeasurementRow]
+) -> list[Verdict]:
+    ours = [i for i in items if not i.control]
+    chosen = {i.item_id for i in ours}
+    rows = analysis_rows(ours, [m for m in figures if m.item_id in chosen], run.plan.groups)
+    plan = run.plan
+    return analyse(
+        rows,
+        attributes=plan.groups,
+        claims=plan.claims,
+        margins=plan.margins,
+        alpha=plan.alpha,
+        seed=plan.seed,
+    )
+
+
+def _controls(
+    run: Run, items: Sequence[ItemRow], figures: Sequence[MeasurementRow]
+) -> list[ControlFinding]:
+    controls = [i for i in items if i.control]
+    if not controls:
+        return []
+    chosen = {i.item_id for i in controls}
+    rows = analysis_rows(controls, [m for m in figures if m.item_id in chosen], run.plan.groups)
+    kinds = {i.tool: i.tool_id for i in controls}
+    planted = next((t for t in run.tools.values() if t.id == "group_harm"), None)
+    found = check_controls(
+        rows,
+        kinds=kinds,
+        attributes=run.plan.groups,
+        planted=(planted.settings["attribute"], planted.settings["value"]) if planted else None,
+        alpha=run.plan.alpha,
+        seed=run.plan.seed,
+    )
+    return [ControlFinding(c.control, c.expected, c.found, c.ok) for c in found]
+
+
+def _untrusted(verdict: Verdict) -> Verdict:
+    """What an instrument that failed its controls says is settled neither way."""
+    reason = "the controls did not come out as planted, so no finding is trusted"
+    return replace(
+        verdict,
+        verdict=VerdictKind.INCONCLUSIVE,
+        reason=reason,
+        sentence=f"{verdict.sentence} Inconclusive: {reason}.",
+    )
+
+
+def _first(run: Run, verdicts: Sequence[Verdict]) -> list[Verdict]:
+    """The plan's named claims, disparities first, then the clearest of the rest."""
+    named = {(c.metric, c.attribute) for c in run.plan.claims}
+    order = {VerdictKind.DISPARITY: 0, VerdictKind.EQUIVALENT: 1, VerdictKind.INCONCLUSIVE: 2}
+
+    def rank(v: Verdict) -> tuple[bool, int, float]:
+        p = 1.0 if v.p_adjusted is None else v.p_adjusted
+        return ((v.metric, v.attribute) not in named, order[v.verdict], p)
+
+    return sorted(verdicts, key=rank)[:TABLE_ROWS]
