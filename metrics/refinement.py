@@ -8,6 +8,7 @@ mouth does not pull either.
 
 from __future__ import annotations
 
+import math
 from typing import TypeAlias
 
 import cv2
@@ -29,12 +30,14 @@ from metrics.affine import (
 
 Plane: TypeAlias = npt.NDArray[np.float32]
 
-SEARCH_IED = 96.0
-"""Eye distance in pixels at which the search runs."""
+SEARCH_IED = 120.0
+"""Largest eye distance in pixels at which the search runs; pictures are shrunk by a whole factor."""
 _MARGIN = 0.3
 """Border around brows, eyes, nose and mouth that is looked at too, in IED."""
 _COARSE_STEPS, _FINE_STEPS = 6, 5
 _STOP_PX = 0.02
+_CLOSE = 0.8
+"""Agreement below which the pictures may be more than a pixel apart: a coarse look comes first."""
 _CONTRAST_FLOOR = 4.0
 """Local contrast (8-bit levels squared) below which differences are noise, not detail."""
 
@@ -48,10 +51,10 @@ class Matcher:
         border = _MARGIN * original.ied
         low = np.floor(inner.min(axis=0) - border)
         high = np.ceil(inner.max(axis=0) + border)
-        self._scale = min(1.0, SEARCH_IED / original.ied)
-        size = np.maximum(np.round((high - low) * self._scale), 8)
+        step = max(math.ceil(original.ied / SEARCH_IED), 1)
+        size = np.maximum((high - low) // step, 8)
         self._size = (int(size[0]), int(size[1]))
-        self._to_picture = np.array([[1 / self._scale, 0, low[0]], [0, 1 / self._scale, low[1]]])
+        self._to_picture = compose(shifting(*low), resizing(step, step))
         self._fine = _Template(_normalised(_sample(original.picture, self._to_picture, self._size)))
         self._coarse: _Template | None = None
 
@@ -59,12 +62,12 @@ class Matcher:
         """Mean local correlation, -1..1, where edited pixels are mapped by ``matrix``."""
         return self._fine.agreement(self._warped(matrix), IDENTITY)
 
-    def refine(self, matrix: Matrix) -> tuple[Matrix, float]:
-        """A better map near ``matrix`` and its agreement (the same map where none is better)."""
+    def refine(self, matrix: Matrix) -> tuple[Matrix, float, float]:
+        """A better map near ``matrix`` (or the same), the agreement before and after."""
         warped = self._warped(matrix)
         before = self._fine.agreement(warped, IDENTITY)
         step = IDENTITY
-        if before < 0.8:  # far off or much changed: a coarse look first
+        if before < _CLOSE:
             if self._coarse is None:
                 self._coarse = _Template(_half(self._fine.plane))
             step = self._coarse.search(_half(warped), step, _COARSE_STEPS)
@@ -72,10 +75,10 @@ class Matcher:
         step = self._fine.search(warped, step, _FINE_STEPS)
         after = self._fine.agreement(warped, step)
         if after <= before:
-            return matrix, before
+            return matrix, before, before
         # template pixel -> warped pixel -> picture pixel, carried over to the edited side
         back = compose(compose(self._to_picture, step), invert(self._to_picture))
-        return compose(invert(back), matrix), after
+        return compose(invert(back), matrix), before, after
 
     def _warped(self, matrix: Matrix) -> Plane:
         to_edited = compose(invert(matrix), self._to_picture)
@@ -94,15 +97,17 @@ class _Template:
         x = np.arange(width, dtype=np.float32)[None, :] - np.float32(self._centre[0])
         y = np.arange(height, dtype=np.float32)[:, None] - np.float32(self._centre[1])
         self._jacobian = np.stack([gx * x + gy * y, gy * x - gx * y, gx, gy]).reshape(4, -1)
-        self._inside = np.zeros_like(plane)
         edge = max(2, round(0.06 * width))
-        self._inside[edge:-edge, edge:-edge] = 1.0
+        self._core = (slice(edge, height - edge), slice(edge, width - edge))
+        self._inside = np.zeros_like(plane)
+        self._inside[self._core] = 1.0
+        self._own = np.ascontiguousarray(plane[self._core])
+        self._own_energy = float(np.vdot(self._own, self._own))
 
     def agreement(self, warped: Plane, step: Matrix) -> float:
-        moved = self._move(warped, step)
-        inside = self._inside > 0
-        a, b = self.plane[inside], moved[inside]
-        return float((a * b).sum() / np.sqrt(max(float((a * a).sum() * (b * b).sum()), 1e-9)))
+        moved = np.ascontiguousarray(self._move(warped, step)[self._core])
+        energy = self._own_energy * float(np.vdot(moved, moved))
+        return float(np.vdot(self._own, moved)) / float(np.sqrt(max(energy, 1e-9)))
 
     def search(self, warped: Plane, step: Matrix, steps: int) -> Matrix:
         """The step (2, 3), template pixel to warped pixel, after at most ``steps`` rounds."""
@@ -154,11 +159,15 @@ def _sample(picture: Picture, to_picture: Matrix, size: tuple[int, int]) -> Plan
     luma = cv2.cvtColor(np.ascontiguousarray(part), cv2.COLOR_RGB2GRAY)
     pitch = magnification(to_picture)
     shrink = IDENTITY
-    if pitch > 1.2:  # average first: sampling every second pixel would alias
-        inner = (max(round(luma.shape[1] / pitch), 2), max(round(luma.shape[0] / pitch), 2))
-        kx, ky = inner[0] / luma.shape[1], inner[1] / luma.shape[0]
-        luma = cv2.resize(luma, inner, interpolation=cv2.INTER_AREA)
-        shrink = resizing(kx, ky)
+    step = int(pitch + 1e-6)
+    if step > 1:  # average first: sampling every second pixel would alias
+        height_in, width_in = (n // step * step for n in luma.shape)
+        luma = cv2.resize(
+            luma[:height_in, :width_in],
+            (width_in // step, height_in // step),
+            interpolation=cv2.INTER_AREA,
+        )
+        shrink = resizing(1 / step, 1 / step)
     to_part = compose(shrink, compose(shifting(-low[0], -low[1]), to_picture))
     flags = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
     out = cv2.warpAffine(

@@ -1,0 +1,211 @@
+"""FLRR, the facial landmark retention rate, and the mean displacement of the landmarks.
+
+A landmark model always returns all of its points, found or made up. So a point counts as retained
+only when it is still in its place and what surrounds it still looks alike: the contrast-structure
+term of SSIM (Wang, Bovik, Sheikh, Simoncelli, "Image quality assessment", IEEE TIP 2004) on a patch
+around the point. The share of displaced points alone is 1 - NERF of the alignment literature.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import TypeAlias
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from domain.measurements import Measurement
+from metrics.affine import Points
+from metrics.contract import Direction, MetricSpec
+from metrics.pair import FacePair, Luma
+
+RADIUS = 0.08
+"""IED; a point further than this from its place is displaced."""
+STRUCTURE = 0.5
+"""Least contrast-structure term at which the anatomy around a point counts as still there."""
+PATCH = 0.30
+"""Side of the patch around a point, in IED."""
+SEARCH = 0.045
+"""How far, in IED, the patch may be looked for in the edited picture."""
+PATCH_IED = 64.0
+"""Eye distance in pixels at which patches are compared (pictures with less are taken as they are)."""
+SMOOTHING = 0.8
+"""Sigma in pixels of the smoothing before patches are compared."""
+C2 = (0.03 * 255) ** 2
+"""SSIM's constant: contrast below some 8 levels fades out of the comparison."""
+MEAN_LUMA = 128.0
+"""Both lumas are scaled by what brings the original's face to this mean, so that a patch of dark or
+dim skin counts as much as one of light skin."""
+MIN_CONTRAST = 2.0
+"""Standard deviation, in levels, of an original's patch below which nothing is shown there."""
+MIN_POINTS = 20
+COLLAPSE = 0.15
+"""Least share of the original's narrower spread of points; below it the points are crowded on a
+line or a spot."""
+
+Patches: TypeAlias = npt.NDArray[np.float32]
+"""(n, side, side)."""
+Bools: TypeAlias = npt.NDArray[np.bool_]
+
+SPECS: tuple[MetricSpec, ...] = (
+    MetricSpec(
+        id="flrr",
+        name="facial landmark retention rate",
+        unit="%",
+        low=0.0,
+        high=100.0,
+        direction=Direction.HIGHER_IS_BETTER,
+        perfect=100.0,
+        reference="1 - NERF at 0.08 IED, and SSIM contrast-structure >= 0.5 around each point",
+        threshold=95.0,
+        threshold_source="warning line of the audit method (METRICS)",
+        margin=5.0,
+        harm="facial landmarks displaced or wiped out",
+    ),
+    MetricSpec(
+        id="nme",
+        name="mean landmark displacement",
+        unit="% of IED",
+        low=0.0,
+        high=None,
+        direction=Direction.LOWER_IS_BETTER,
+        perfect=0.0,
+        reference="normalised mean error between the faces' own landmarks, by inter-eye distance",
+        margin=1.0,
+        harm="facial landmarks displaced",
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Retention:
+    """Per point, each (68,): ``displacement`` in IED, ``shown`` (the original has something there),
+    ``structure`` (best contrast-structure term, NaN where not shown), ``displaced``, ``retained``."""
+
+    displacement: npt.NDArray[np.float64]
+    shown: Bools
+    structure: npt.NDArray[np.float64]
+
+    @property
+    def displaced(self) -> Bools:
+        """Further than ``RADIUS`` from its place."""
+        return self.displacement > RADIUS
+
+    @property
+    def anatomy(self) -> Bools:
+        """What the original shows around the point is still there."""
+        return self.shown & (np.nan_to_num(self.structure, nan=-1.0) >= STRUCTURE)
+
+    @property
+    def retained(self) -> Bools:
+        """In its place, with its anatomy."""
+        return self.anatomy & ~self.displaced
+
+
+def measure(pair: FacePair) -> list[Measurement]:
+    """``flrr`` in % and ``nme`` in % of IED, with the figures of each point as evidence."""
+    displacement = np.hypot(*(pair.landmark_points - pair.points).T) / pair.ied
+    nme = Measurement("nme", float(100 * displacement.mean()), "% of IED")
+    if collapsed(pair.landmark_points, pair.points):
+        evidence = {"collapsed": True, "displacement": _rounded(displacement)}
+        flrr = Measurement("flrr", 0.0, "%", reason="collapsed", evidence=evidence)
+        return [flrr, nme]
+    found = retention(pair, displacement)
+    shown = int(found.shown.sum())
+    if shown < MIN_POINTS:
+        reason = f"the original shows only {shown} of 68 points"
+        return [Measurement.missing("flrr", "%", reason), nme]
+    value = 100.0 * float(found.retained.sum()) / shown
+    return [Measurement("flrr", value, "%", evidence=_evidence(found)), nme]
+
+
+def collapsed(edited: Points, original: Points) -> bool:
+    """True when (68, 2) points are crowded on a line or a spot, next to the original's spread."""
+    narrow = np.sqrt(max(float(np.linalg.eigvalsh(np.cov(edited.T))[0]), 0.0))
+    usual = np.sqrt(float(np.linalg.eigvalsh(np.cov(original.T))[0]))
+    return bool(narrow < COLLAPSE * usual)
+
+
+def retention(pair: FacePair, displacement: npt.NDArray[np.float64]) -> Retention:
+    """Position and anatomy of each point. ``displacement`` is (68,) in IED."""
+    original, edited, visible, scale = _smoothed(pair)
+    ied = pair.ied * scale
+    half = max(round(PATCH * ied / 2), 2)
+    reach = max(round(SEARCH * ied), 1)
+    at = np.round((pair.points + 0.5) * scale - 0.5).astype(np.intp)
+    height, width = original.shape
+    inside = (at >= 0).all(axis=1) & (at[:, 0] < width) & (at[:, 1] < height)
+    at = np.clip(at, 0, (width - 1, height - 1))
+    pad = half + reach
+    o, e = (
+        cv2.copyMakeBorder(p, pad, pad, pad, pad, cv2.BORDER_REPLICATE) for p in (original, edited)
+    )
+    patches = _patches(o, at + pad, half)
+    variance = patches.var(axis=(1, 2))
+    shown = inside & (variance >= MIN_CONTRAST**2) & visible[at[:, 1], at[:, 0]]
+    structure = np.full(68, np.nan)
+    structure[shown] = _structure(patches[shown], _patches(e, at[shown] + pad, half))
+    for i in np.flatnonzero(shown & (np.nan_to_num(structure, nan=1.0) < STRUCTURE)):
+        around = at[i] + pad + _offsets(reach)
+        structure[i] = _structure(patches[i][None], _patches(e, around, half)).max()
+    return Retention(displacement, shown, structure)
+
+
+def _smoothed(pair: FacePair) -> tuple[Luma, Luma, Bools, float]:
+    """Both lumas at the comparison scale, where both pictures are seen, and that scale."""
+    scale = min(1.0, PATCH_IED / pair.ied)
+    height, width = pair.original_luma.shape
+    size = (max(round(width * scale), 1), max(round(height * scale), 1))
+    planes = []
+    for luma in (pair.original_luma, pair.edited_luma):
+        small = cv2.resize(luma, size, interpolation=cv2.INTER_AREA) if scale < 1 else luma
+        planes.append(cv2.GaussianBlur(small, (5, 5), SMOOTHING))
+    low, high = (pair.points.min(axis=0) * scale).astype(int), (pair.points.max(axis=0) * scale)
+    face = planes[0][max(low[1], 0) : int(high[1]) + 1, max(low[0], 0) : int(high[0]) + 1]
+    gain = float(np.clip(MEAN_LUMA / max(float(face.mean()), 1.0), 0.5, 4.0))
+    if pair.valid.all():
+        visible = np.ones(planes[0].shape, bool)
+    else:
+        seen = cv2.resize(pair.valid.astype(np.uint8), size, interpolation=cv2.INTER_NEAREST)
+        visible = np.asarray(seen) > 0
+    return planes[0] * np.float32(gain), planes[1] * np.float32(gain), visible, scale
+
+
+def _patches(plane: Luma, at: npt.NDArray[np.intp], half: int) -> Patches:
+    """(n, 2 half + 1, 2 half + 1) patches around n places (x, y)."""
+    windows = np.lib.stride_tricks.sliding_window_view(plane, (2 * half + 1, 2 * half + 1))
+    return np.asarray(windows[at[:, 1] - half, at[:, 0] - half])
+
+
+def _structure(original: Patches, edited: Patches) -> npt.NDArray[np.float64]:
+    """(n,) contrast-structure term of SSIM, -1..1, of patches of the same count (or one original)."""
+    o = original - original.mean(axis=(1, 2), keepdims=True)
+    e = edited - edited.mean(axis=(1, 2), keepdims=True)
+    covariance = (o * e).mean(axis=(1, 2))
+    spread = (o * o).mean(axis=(1, 2)) + (e * e).mean(axis=(1, 2))
+    return np.asarray((2 * covariance + C2) / (spread + C2), dtype=np.float64)
+
+
+@cache
+def _offsets(reach: int) -> npt.NDArray[np.intp]:
+    """(n, 2) whole-pixel shifts up to ``reach`` each way."""
+    steps = np.arange(-reach, reach + 1)
+    return np.stack(np.meshgrid(steps, steps), axis=-1).reshape(-1, 2)
+
+
+def _evidence(found: Retention) -> dict[str, object]:
+    """Compact lists for the diagnosis picture: indices of points, displacement of each in IED."""
+    return {
+        "points_shown": int(found.shown.sum()),
+        "not_shown": np.flatnonzero(~found.shown).tolist(),
+        "displaced": np.flatnonzero(found.displaced).tolist(),
+        "anatomy_gone": np.flatnonzero(found.shown & ~found.anatomy).tolist(),
+        "lost": np.flatnonzero(found.shown & ~found.retained).tolist(),
+        "displacement": _rounded(found.displacement),
+    }
+
+
+def _rounded(values: npt.NDArray[np.float64]) -> list[float]:
+    return [round(float(v), 4) for v in values]
