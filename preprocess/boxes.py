@@ -13,31 +13,33 @@ _TRANSFERS = {16: "PQ", 18: "HLG"}
 
 
 @dataclass(slots=True)
-class _Found:
+class BoxFacts:
+    """What the boxes say: ``code_points`` (primaries, transfer) of H.273, ``bits`` a channel."""
+
     has_meta: bool = False
     has_moov: bool = False
     boxes: int = 0
-    transfer: int = 0
+    code_points: tuple[int, int] | None = None
     bits: int = 8
 
 
-def check_boxes(data: bytes, limits: Limits, name: str) -> int:
-    """Check every declared picture size, and the transfer curve; bits a channel come back.
+def check_boxes(data: bytes, limits: Limits, name: str) -> BoxFacts:
+    """Check every declared picture size, and the transfer curve.
 
     Raises PictureRejected: too large, HDR (PQ or HLG), damaged or empty container.
     """
-    found = _Found()
+    found = BoxFacts()
     _walk(data, 0, len(data), limits, found, name, 0)
     if not found.has_meta and not found.has_moov:
         raise PictureRejected(f"damaged or empty {name}", "damaged")
-    if found.transfer in _TRANSFERS:
-        kind = _TRANSFERS[found.transfer]
+    if found.code_points and found.code_points[1] in _TRANSFERS:
+        kind = _TRANSFERS[found.code_points[1]]
         raise PictureRejected(f"HDR ({kind}) image not supported", "hdr")
-    return found.bits
+    return found
 
 
 def _walk(
-    data: bytes, at: int, end: int, limits: Limits, found: _Found, name: str, depth: int
+    data: bytes, at: int, end: int, limits: Limits, found: BoxFacts, name: str, depth: int
 ) -> None:
     while at + 8 <= end:
         found.boxes += 1
@@ -50,6 +52,8 @@ def _walk(
             size = end - at
         if size < head:
             return
+        if depth == 0 and at + size > end:
+            raise PictureRejected(f"truncated {name} ({end} of {at + size} bytes)", "truncated")
         body, stop = at + head, min(at + size, end)
         if kind in _CONTAINERS:
             found.has_meta |= kind == b"meta"
@@ -61,13 +65,13 @@ def _walk(
 
 
 def _property(
-    data: bytes, kind: bytes, body: int, stop: int, limits: Limits, found: _Found, name: str
+    data: bytes, kind: bytes, body: int, stop: int, limits: Limits, found: BoxFacts, name: str
 ) -> None:
     if kind == b"ispe" and stop - body >= 12:
         width, height = (int.from_bytes(data[body + i : body + i + 4], "big") for i in (4, 8))
         limits.check_size(width, height, name)
     elif kind == b"colr" and data[body : body + 4] == b"nclx" and stop - body >= 8:
-        transfer = int.from_bytes(data[body + 6 : body + 8], "big")
-        found.transfer = found.transfer or transfer
+        numbers = (int.from_bytes(data[body + i : body + i + 2], "big") for i in (4, 6))
+        found.code_points = found.code_points or (next(numbers), next(numbers))
     elif kind == b"pixi" and stop - body >= 6:
         found.bits = max(found.bits, min(data[body + 5], 16))

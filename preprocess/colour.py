@@ -23,6 +23,7 @@ from preprocess.icc import (
     XYZ_D50_TO_SRGB,
     Profile,
     ProfileProblem,
+    coded_profile,
     evaluate,
     parse_profile,
 )
@@ -53,6 +54,9 @@ def to_srgb(raster: Raster) -> tuple[RgbPixels, str, list[str]]:
             return _apply(raster, raster.profile)
         except ProfileProblem as error:
             problem = str(error)
+    coded = coded_profile(*raster.code_points) if raster.code_points else None
+    if coded is not None and raster.model == "rgb" and raster.profile is None:
+        return _matrix(raster.samples, coded), coded.name, []
     pixels = _without_profile(raster)
     warnings: list[str] = []
     name = "none"
@@ -131,8 +135,12 @@ def to_bytes(samples: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
     if samples.dtype == np.uint8:
         return samples
     if samples.dtype == np.uint16:
-        return ((samples.astype(np.uint32) * 255 + 32767) // 65535).astype(np.uint8)
-    return np.rint(np.clip(samples, 0.0, 1.0) * 255).astype(np.uint8)
+        wide = samples.astype(np.uint32)
+        wide *= 255
+        wide += 32767
+        wide //= 65535
+        return wide.astype(np.uint8)
+    return np.asarray(np.rint(np.clip(samples, 0.0, 1.0) * 255), np.uint8)
 
 
 def _naive_cmyk(inks: npt.NDArray[np.uint8]) -> RgbPixels:
@@ -147,43 +155,51 @@ def _strips(shape: tuple[int, ...]) -> list[slice]:
 
 
 def _in_strips(
-    samples: npt.NDArray[Any], convert: Callable[[npt.NDArray[Any]], npt.NDArray[np.float32]]
+    samples: npt.NDArray[Any], convert: Callable[[npt.NDArray[Any]], npt.NDArray[Any]]
 ) -> RgbPixels:
-    """Convert strip by strip to linear sRGB and encode, so that memory stays small."""
+    """Convert strip by strip to linear sRGB in 0..65535 and encode, so that memory stays small."""
     table = _encoding_table()
     out = np.empty((*samples.shape[:2], 3), np.uint8)
     for rows in _strips(samples.shape):
-        linear = convert(samples[rows])
-        index = cv2.convertScaleAbs if False else None
-        del index
-        steps = np.clip(linear * np.float32(65535) + np.float32(0.5), 0, 65535).astype(np.uint16)
-        out[rows] = table[steps]
+        linear = convert(np.ascontiguousarray(samples[rows]))
+        steps = cv2.add(linear, (0.0, 0.0, 0.0, 0.0), dtype=cv2.CV_16U)  # rounds and saturates
+        np.take(table, steps.reshape(out[rows].shape), out=out[rows], mode="clip")
     return out
 
 
-def _linearise(samples: npt.NDArray[Any], profile: Profile, channel: int) -> npt.NDArray[np.float32]:
-    steps = 256 if samples.dtype == np.uint8 else 65536
+def _device_codes(samples: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], int]:
+    """Samples as whole-number codes, and how many codes there are."""
     if samples.dtype.kind == "f":
-        samples = np.rint(np.clip(samples, 0.0, 1.0) * 65535).astype(np.uint16)
-    return evaluate(profile.curves[channel], steps)[samples]
+        return np.rint(np.clip(samples, 0.0, 1.0) * 65535).astype(np.uint16), 65536
+    return samples, 256 if samples.dtype == np.uint8 else 65536
 
 
 def _matrix(samples: npt.NDArray[Any], profile: Profile) -> RgbPixels:
+    """Curves, then primaries to linear sRGB by the profile connection space (ICC.1:2022 F.3)."""
     assert profile.matrix is not None
-    matrix = (XYZ_D50_TO_SRGB @ profile.matrix).astype(np.float32)
+    matrix = (XYZ_D50_TO_SRGB @ profile.matrix * 65535).astype(np.float32)
+    codes, count = _device_codes(samples)
+    curves = [evaluate(curve, count) for curve in profile.curves]
+    table = np.stack(curves, axis=1)[None]
 
-    def convert(strip: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
-        planes = [_linearise(strip[:, :, c], profile, c) for c in range(3)]
-        return np.asarray(cv2.transform(cv2.merge(planes), matrix), np.float32)
+    def convert(strip: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        if count == 256:
+            linear = cv2.LUT(strip, table)
+        else:
+            linear = cv2.merge([curves[c][strip[:, :, c]] for c in range(3)])
+        return np.asarray(cv2.transform(linear, matrix))
 
-    return _in_strips(samples, convert)
+    return _in_strips(codes, convert)
 
 
 def _grey(samples: npt.NDArray[Any], profile: Profile) -> RgbPixels:
-    def convert(strip: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
-        return np.repeat(_linearise(strip, profile, 0)[:, :, None], 3, axis=2)
+    codes, count = _device_codes(samples)
+    curve = evaluate(profile.curves[0], count) * np.float32(65535)
 
-    return _in_strips(samples, convert)
+    def convert(strip: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        return np.repeat(curve[strip][:, :, None], 3, axis=2)
+
+    return _in_strips(codes, convert)
 
 
 _D50 = np.array([0.9642, 1.0, 0.8249])
@@ -192,11 +208,11 @@ _D50 = np.array([0.9642, 1.0, 0.8249])
 def _from_lab(lab: npt.NDArray[Any]) -> RgbPixels:
     """CIE L*a*b* (D50, the white of TIFF and ICC) to sRGB (CIE 15:2018 section 8.2.1)."""
 
-    def convert(strip: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
+    def convert(strip: npt.NDArray[Any]) -> npt.NDArray[Any]:
         fy = (strip[:, :, 0].astype(np.float64) + 16) / 116
         f = np.stack([fy + strip[:, :, 1] / 500, fy, fy - strip[:, :, 2] / 200], axis=2)
         xyz = np.where(f > 6 / 29, f**3, 3 * (6 / 29) ** 2 * (f - 4 / 29)) * _D50
-        return (xyz @ XYZ_D50_TO_SRGB.T).astype(np.float32)
+        return np.asarray(xyz @ XYZ_D50_TO_SRGB.T * 65535, np.float32)
 
     return _in_strips(lab, convert)
 

@@ -14,7 +14,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import cv2
 import numpy as np
 import numpy.typing as npt
 import simplejpeg
@@ -154,5 +153,3 @@ def encode_jpeg(picture: Picture | RgbPixels, quality: int = 95) -> bytes:
         np.ascontiguousarray(pixels), quality=quality, colorspace="RGB", colorsubsampling="444"
     )
     return data
-
-

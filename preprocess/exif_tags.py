@@ -35,7 +35,7 @@ class _Ifd:
         for at in range(offset + 2, offset + 2 + 12 * min(count, _MAX_ENTRIES), 12):
             entry = block[at : at + 12]
             if len(entry) < 12:
-                break
+                raise ValueError("directory runs past the block")
             tag, kind, size = self.number(at, 2), self.number(at + 2, 2), self.number(at + 4, 4)
             self.entries.setdefault(tag, (kind, size, entry[8:12]))
 
@@ -63,7 +63,9 @@ def read_exif(block: bytes) -> ExifFacts:
         return ExifFacts(warnings=(UNREADABLE,))
     try:
         little = "little" if order == "II" else "big"
-        ifd0 = _Ifd(block, order, int.from_bytes(block[4:8], "little" if little == "little" else "big"))
+        ifd0 = _Ifd(
+            block, order, int.from_bytes(block[4:8], "little" if little == "little" else "big")
+        )
     except ValueError:
         return ExifFacts(warnings=(UNREADABLE,))
     orientation, warnings = _orientation(ifd0)

@@ -135,14 +135,16 @@ def _unknown(data: bytes) -> PictureRejected:
     if _DAMAGED_PNG.match(data[:12]):
         return PictureRejected("not a valid PNG (damaged by text-mode transfer)", "damaged")
     jpeg = data.find(b"\xff\xd8\xff", 0, 64)
-    if 0 < jpeg:
+    if jpeg > 0:
         return PictureRejected(f"not a valid JPEG ({jpeg} stray bytes before the start)", "damaged")
+    if data[:2] == b"--" and b"content-disposition" in data[:1024].lower():
+        return PictureRejected("not an image: multipart text", "not_image")
     text = _as_text(data[:4096])
     if text is not None:
         return _text(text)
-    if data[-18:-2] == b"TRUEVISION-XFILE" or _is_tga(data):
-        return PictureRejected(f"format TGA not accepted ({ACCEPTED})", "not_accepted")
-    return PictureRejected("not an image", "not_image")
+    tga = data[-18:-2] == b"TRUEVISION-XFILE" or _is_tga(data)
+    reason = f"format TGA not accepted ({ACCEPTED})" if tga else "not an image"
+    return PictureRejected(reason, "not_accepted" if tga else "not_image")
 
 
 def _as_text(head: bytes) -> str | None:
@@ -162,8 +164,6 @@ def _text(text: str) -> PictureRejected:
         return PictureRejected("not an image: looks like XML", "not_image")
     if text.startswith("data:"):
         return PictureRejected("not an image: text (data URL)", "not_image")
-    if text.startswith("--") and "content-disposition" in text:
-        return PictureRejected("not an image: multipart text", "not_image")
     if text.startswith(("{", "[")):
         return PictureRejected("not an image: looks like JSON", "not_image")
     return PictureRejected("not an image: looks like text", "not_image")

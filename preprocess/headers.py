@@ -85,8 +85,8 @@ def check_bmp(data: bytes, limits: Limits) -> None:
     limits.check_size(width, height, "BMP")
 
 
-def check_jpeg2000(data: bytes, limits: Limits) -> None:
-    """Check both the box header and the codestream header of a JPEG 2000 file."""
+def check_jpeg2000(data: bytes, limits: Limits) -> bytes | None:
+    """Check both size headers of a JPEG 2000 file; its ICC profile (ISO/IEC 15444-1 I.5.3.3)."""
     found = False
     box = data.find(b"ihdr", 0, 65536)
     if box >= 0:
@@ -100,6 +100,11 @@ def check_jpeg2000(data: bytes, limits: Limits) -> None:
         found = True
     if not found:
         raise PictureRejected("damaged JPEG 2000 (no codestream)", "damaged")
+    colours = data.find(b"colr", 0, stream)
+    size = _be(data, colours - 4, 4) if colours >= 4 else 0
+    if size > 11 and data[colours + 4] == 2 and colours - 4 + size <= stream:
+        return data[colours + 7 : colours - 4 + size]
+    return None
 
 
 def _le(data: bytes, at: int, size: int) -> int:

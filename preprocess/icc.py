@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,10 +14,14 @@ Floats = npt.NDArray[np.float64]
 
 _MAX_TAGS = 200
 SRGB_TO_XYZ_D50: Floats = np.array(
-    [[0.4360657, 0.3851515, 0.1430784], [0.2224932, 0.7168870, 0.0606169], [0.0139160, 0.0970764, 0.7140961]]
+    [
+        [0.4360657, 0.3851515, 0.1430784],
+        [0.2224932, 0.7168870, 0.0606169],
+        [0.0139160, 0.0970764, 0.7140961],
+    ]
 )
 """IEC 61966-2-1 primaries adapted to D50 with Bradford, columns R, G, B (as in the sRGB profiles)."""
-XYZ_D50_TO_SRGB: Floats = np.linalg.inv(SRGB_TO_XYZ_D50)
+XYZ_D50_TO_SRGB: Floats = np.asarray(np.linalg.inv(SRGB_TO_XYZ_D50), np.float64)
 
 
 class ProfileProblem(ValueError):
@@ -36,6 +41,39 @@ class Profile:
     curves: tuple[Curve, ...] = ()
     matrix: Floats | None = None
     has_table: bool = False
+
+
+_CODED_PRIMARIES = {  # x, y of R, G, B, D65 white (ITU-T H.273 table 2)
+    9: ((0.708, 0.292), (0.170, 0.797), (0.131, 0.046)),
+    12: ((0.680, 0.320), (0.265, 0.690), (0.150, 0.060)),
+}
+_CODED_CURVES: dict[int, Curve] = {  # H.273 table 3; 8 is linear, 13 sRGB, the others BT.709's
+    8: (0, (1.0,)),
+    13: (3, (2.4, 1 / 1.055, 0.055 / 1.055, 1 / 12.92, 0.04045)),
+}
+_D65_TO_D50: Floats = np.array(
+    [
+        [1.0478112, 0.0228866, -0.0501270],
+        [0.0295424, 0.9904844, -0.0170491],
+        [-0.0092345, 0.0150436, 0.7521316],
+    ]
+)
+"""Bradford adaptation, as in the ICC sRGB profiles."""
+
+
+def coded_profile(primaries: int, transfer: int) -> Profile | None:
+    """The space of H.273 code points, None for sRGB's primaries and for unknown ones.
+
+    Curves other than linear are taken as sRGB's, which is how browsers show SDR video codes.
+    """
+    if primaries not in _CODED_PRIMARIES:
+        return None
+    columns = np.array([[x / y, 1.0, (1 - x - y) / y] for x, y in _CODED_PRIMARIES[primaries]]).T
+    white = np.array([0.3127 / 0.3290, 1.0, (1 - 0.3127 - 0.3290) / 0.3290])
+    matrix = _D65_TO_D50 @ (columns * np.linalg.solve(columns, white))
+    curve = _CODED_CURVES.get(transfer, _CODED_CURVES[13])
+    name = {9: "BT.2020 (coded)", 12: "Display P3 (coded)"}[primaries]
+    return Profile("RGB ", "mntr", "XYZ ", name, (curve, curve, curve), matrix)
 
 
 def parse_profile(data: bytes) -> Profile:
@@ -115,12 +153,12 @@ def evaluate(curve: Curve, steps: int) -> npt.NDArray[np.float32]:
     """
     x = np.linspace(0.0, 1.0, steps)
     if isinstance(curve, np.ndarray):
-        y: Floats = np.interp(x, np.linspace(0.0, 1.0, len(curve)), curve)
+        y: npt.NDArray[Any] = np.interp(x, np.linspace(0.0, 1.0, len(curve)), curve)
     else:
         y = _parametric(curve[0], curve[1], x)
     if not np.isfinite(y).all() or y[-1] <= y[0]:
         raise ProfileProblem("a tone curve that makes no sense")
-    return np.clip(y, 0.0, 1.0).astype(np.float32)
+    return np.asarray(np.clip(y, 0.0, 1.0), np.float32)
 
 
 def _parametric(kind: int, p: tuple[float, ...], x: Floats) -> Floats:

@@ -15,7 +15,6 @@ from preprocess.limits import Limits
 from preprocess.raster import Raster
 
 _HARMLESS = re.compile(r"extraneous bytes before marker|Unknown Adobe color transform", re.I)
-_CUT = re.compile(r"premature end", re.I)
 _HEAVY_QUALITY = 25
 
 
@@ -60,10 +59,10 @@ def _after_complaint(jpeg: JpegFile, complaint: str, warnings: list[str]) -> Rgb
             raise PictureRejected(f"damaged JPEG ({error})", "damaged") from error
         warnings.append(f"The JPEG holds stray data between its parts ({_short(complaint)}).")
         return samples
-    if not jpeg.complete_end or (jpeg.progressive and jpeg.missing_scans()):
+    if not jpeg.complete_end or (jpeg.progressive and "premature" in complaint):
         raise PictureRejected(_truncated(jpeg), "truncated")
-    if _CUT.search(complaint):
-        raise PictureRejected(f"damaged JPEG ({_short(complaint)}: {_truncated(jpeg)})", "damaged")
+    if "Could not determine" in complaint:
+        complaint = "its tables or its frame cannot be read"
     raise PictureRejected(f"damaged JPEG ({_short(complaint)})", "damaged")
 
 

@@ -7,13 +7,13 @@ established here from the markers, and libjpeg's own warnings are taken as error
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
+
+import numpy as np
 
 from domain.errors import PictureRejected
 from preprocess.limits import Limits
 
-_SCAN_END = re.compile(rb"\xff+[^\x00\xd0-\xd7\xff]")
 _MAX_SEGMENTS = 20_000
 _LOSSLESS = {0xC3, 0xC5, 0xC6, 0xC7, 0xCB, 0xCD, 0xCE, 0xCF}
 _PROGRESSIVE = {0xC2, 0xCA}
@@ -53,6 +53,7 @@ class JpegFile:
 
     @property
     def progressive(self) -> bool:
+        """True for spectral selection or successive approximation (SOF2, SOF10)."""
         return self.frame_marker in _PROGRESSIVE
 
     def missing_scans(self) -> bool:
@@ -191,8 +192,25 @@ def _scan(data: bytes, body: int, end: int, jpeg: JpegFile) -> int:
         component = data[body + 1 + 2 * i]
         for k in range(first, last + 1):
             jpeg.coverage[component, k] = approximation
-    found = _SCAN_END.search(data, end)
-    return found.start() if found else len(data)
+    return _scan_end(data, end)
+
+
+_ENDS_SCAN = np.ones(256, np.bool_)
+_ENDS_SCAN[[0x00, 0xFF, *range(0xD0, 0xD8)]] = False
+
+
+def _scan_end(data: bytes, start: int) -> int:
+    """Offset of the first marker from ``start`` on that is no stuffed zero, fill byte or restart
+    (T.81 B.1.1.2), or the end of ``data``. Looks in growing blocks, so that memory stays small."""
+    block = 1 << 18
+    while start < len(data) - 1:
+        raw = np.frombuffer(data, np.uint8, min(block + 1, len(data) - start), start)
+        hits = np.flatnonzero((raw[:-1] == 0xFF) & _ENDS_SCAN[raw[1:]])
+        if len(hits):
+            return start + int(hits[0])
+        start += block
+        block = min(2 * block, 1 << 22)
+    return len(data)
 
 
 def _table(body: bytes) -> tuple[int, ...]:

@@ -37,33 +37,36 @@ def decode_bmp(data: bytes, limits: Limits) -> Raster:
 
 def decode_jpeg2000(data: bytes, limits: Limits) -> Raster:
     """JPEG 2000, boxed or bare. Raises PictureRejected."""
-    headers.check_jpeg2000(data, limits)
-    return _pillow(data, "JPEG2000", "JPEG 2000", 1, limits)
+    profile = headers.check_jpeg2000(data, limits)
+    raster = _pillow(data, "JPEG2000", "JPEG 2000", 1, limits)
+    raster.profile = raster.profile or profile
+    return raster
 
 
 def decode_avif(data: bytes, limits: Limits) -> Raster:
     """AVIF through Pillow, which hands irot and imir over as one EXIF orientation."""
-    bits = check_boxes(data, limits, "AVIF")
+    boxes = check_boxes(data, limits, "AVIF")
     raster = _pillow(data, "AVIF", "AVIF", 0, limits, turn=True)
-    raster.bit_depth = bits
+    raster.bit_depth, raster.code_points = boxes.bits, boxes.code_points
     return raster
 
 
 def decode_heic(data: bytes, limits: Limits) -> Raster:
     """The primary picture of a HEIC, turned by libheif as irot and imir say; EXIF is not followed."""
-    bits = check_boxes(data, limits, "HEIC")
+    boxes = check_boxes(data, limits, "HEIC")
 
     def load() -> Raster:
         container = pillow_heif.open_heif(data, convert_hdr_to_8bit=True)
         picture = container[container.primary_index]
-        limits.check_size(*picture.size, "HEIC")
+        width, height = picture.size
+        limits.check_size(width, height, "HEIC")
         raster = raster_of(picture.to_pillow(), "HEIC")
         raster.profile = picture.info.get("icc_profile") or None
         raster.frames = len(container)
         return raster
 
     raster = _guarded("HEIC", load)
-    raster.bit_depth = bits
+    raster.bit_depth, raster.code_points = boxes.bits, boxes.code_points
     if raster.frames > 1:
         raster.warnings.append(f"The file holds {raster.frames} pictures; the primary one is used.")
     return raster
@@ -107,4 +110,6 @@ def _guarded(name: str, load: Callable[[], Raster]) -> Raster:
     except Exception as error:
         text = str(error).strip() or type(error).__name__
         kind = "truncated" if "truncated" in text.lower() or "eof" in text.lower() else "damaged"
-        raise PictureRejected(f"{kind} image ({name}: {text[:80]})", kind) from error
+        if "cannot identify" in text:
+            text = "its header cannot be read"
+        raise PictureRejected(f"{kind} {name} ({text[:80]})", kind) from error

@@ -13,22 +13,18 @@ from PIL import Image
 from domain.errors import PictureRejected
 from preprocess.exif_tags import read_exif, xmp_orientation_warning
 from preprocess.limits import Limits
-from preprocess.png_checks import CHANNELS, PngFile, read_png, unpacked_size
+from preprocess.png_checks import CHANNELS, PngFile, read_png, rows_there
 from preprocess.raster import Raster
 
 
 def decode_png(data: bytes, limits: Limits) -> Raster:
     """The (first) picture of a PNG as a Raster. Raises PictureRejected."""
     png = read_png(data, limits)
-    if not png.interlaced:
-        wanted = png.row_bytes * png.height
-        rows = unpacked_size(png.image_data, wanted) // png.row_bytes
-        if rows < png.height:
-            raise PictureRejected(f"truncated image ({rows} of {png.height} rows)", "truncated")
     samples, alpha = _wide(png) if png.depth == 16 else _narrow(png)
     model = "rgb" if samples.ndim == 3 else "grey"
     raster = Raster(samples, model, "PNG", png.depth, alpha, warnings=png.warnings)
     raster.profile, raster.profile_problem, raster.frames = png.icc, png.icc_problem, png.frames
+    raster.code_points = png.code_points
     if png.frames > 1:
         raster.warnings.append(
             f"The file is an animation of {png.frames} frames; the first picture is used."
@@ -46,7 +42,16 @@ def decode_png(data: bytes, limits: Limits) -> Raster:
     return raster
 
 
+def _require_rows(png: PngFile) -> None:
+    if png.interlaced:
+        return
+    rows = rows_there(png, png.image_data)
+    if rows < png.height:
+        raise PictureRejected(f"truncated image ({rows} of {png.height} rows)", "truncated")
+
+
 def _wide(png: PngFile) -> tuple[npt.NDArray[Any], npt.NDArray[Any] | None]:
+    _require_rows(png)  # OpenCV fills missing rows without a word
     pixels: npt.NDArray[Any] | None
     pixels = cv2.imdecode(np.frombuffer(png.stream, np.uint8), cv2.IMREAD_UNCHANGED)
     if pixels is None or pixels.dtype != np.uint16:
@@ -68,6 +73,7 @@ def _narrow(png: PngFile) -> tuple[npt.NDArray[Any], npt.NDArray[Any] | None]:
             image.load()
             pixels = np.asarray(image)
     except Exception as error:  # any failure of the decoder is the file's
+        _require_rows(png)
         raise PictureRejected(f"damaged PNG ({error})", "damaged") from error
     if png.colour == 3:
         return _paint(pixels, png)
@@ -80,7 +86,9 @@ def _narrow(png: PngFile) -> tuple[npt.NDArray[Any], npt.NDArray[Any] | None]:
     return rgb, np.ascontiguousarray(pixels[:, :, 3]) if png.colour == 6 else _key_alpha(rgb, png)
 
 
-def _paint(indices: npt.NDArray[Any], png: PngFile) -> tuple[npt.NDArray[Any], npt.NDArray[Any] | None]:
+def _paint(
+    indices: npt.NDArray[Any], png: PngFile
+) -> tuple[npt.NDArray[Any], npt.NDArray[Any] | None]:
     """Palette and its transparency; an index beyond the palette becomes black, as libpng does."""
     indices = indices.astype(np.uint8)
     colours = np.zeros((256, 3), np.uint8)

@@ -34,6 +34,7 @@ class PngFile:
     trns: bytes | None = None
     icc: bytes | None = None
     icc_problem: str | None = None
+    code_points: tuple[int, int] | None = None
     exif: bytes | None = None
     xmp: bytes | None = None
     frames: int = 1
@@ -62,7 +63,7 @@ def read_png(data: bytes, limits: Limits) -> PngFile:
             raise PictureRejected("damaged PNG (no IHDR at its start)", "damaged")
         end = at + 12 + size
         if end > len(data):
-            _cut(png, name, idat + [data[at + 8 :]] if name == b"IDAT" else idat)
+            _cut(png, [*idat, data[at + 8 :]] if name == b"IDAT" else idat)
             break
         body = data[at + 8 : at + 8 + size]
         _checksum(png, data, at, size, name)
@@ -78,17 +79,21 @@ def read_png(data: bytes, limits: Limits) -> PngFile:
         at = end
     else:
         raise PictureRejected("damaged PNG (too many chunks)", "damaged")
+    _require_parts(png, bool(idat))
+    png.image_data = b"".join(idat)
+    png.stream = b"".join([*kept, b"\0\0\0\0IEND\xaeB`\x82"])
+    return png
+
+
+def _require_parts(png: PngFile, has_data: bool) -> None:
     if not png.width:
         raise PictureRejected("truncated PNG (no header)", "truncated")
-    if not idat:
+    if not has_data:
         raise PictureRejected("PNG without image data", "damaged")
     if png.colour == 3 and not png.palette:
         raise PictureRejected("damaged PNG (palette missing)", "damaged")
     if not png.ended:
         png.warnings.append("The PNG's end chunk is missing; all pixels are there.")
-    png.image_data = b"".join(idat)
-    png.stream = b"".join([*kept, b"\0\0\0\0IEND\xaeB`\x82"])
-    return png
 
 
 def _checksum(png: PngFile, data: bytes, at: int, size: int, name: bytes) -> None:
@@ -101,16 +106,20 @@ def _checksum(png: PngFile, data: bytes, at: int, size: int, name: bytes) -> Non
         png.icc_problem = "checksum wrong"
 
 
-def _cut(png: PngFile, name: bytes, idat: list[bytes]) -> None:
-    """The file ends within a chunk: fatal unless only the end chunk is hurt."""
+def _cut(png: PngFile, idat: list[bytes]) -> None:
+    """The file ends within a chunk: fatal unless every row is there already."""
     if not png.width:
         raise PictureRejected("truncated PNG (header cut)", "truncated")
-    if name == b"IEND" and idat:
-        return
-    rows = 0
-    if not png.interlaced:
-        rows = unpacked_size(b"".join(idat), png.row_bytes * png.height) // png.row_bytes
-    raise PictureRejected(f"truncated image ({rows} of {png.height} rows)", "truncated")
+    if png.interlaced:
+        raise PictureRejected("truncated image (interlaced PNG)", "truncated")
+    rows = rows_there(png, b"".join(idat))
+    if rows < png.height:
+        raise PictureRejected(f"truncated image ({rows} of {png.height} rows)", "truncated")
+
+
+def rows_there(png: PngFile, packed: bytes) -> int:
+    """How many whole rows of a PNG that is not interlaced can be unpacked."""
+    return unpacked_size(packed, png.row_bytes * png.height) // png.row_bytes
 
 
 def unpacked_size(packed: bytes, wanted: int) -> int:
@@ -137,6 +146,8 @@ def _chunk(png: PngFile, name: bytes, body: bytes, limits: Limits, started: bool
     elif name == b"cICP" and len(body) >= 2 and body[1] in (16, 18):
         kind = "PQ" if body[1] == 16 else "HLG"
         raise PictureRejected(f"HDR PNG ({kind}) not supported", "hdr")
+    elif name == b"cICP" and len(body) >= 2:
+        png.code_points = (body[0], body[1])
     elif name == b"eXIf" and png.exif is None:
         png.exif = body
     elif name == b"acTL" and len(body) >= 4:

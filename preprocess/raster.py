@@ -16,6 +16,7 @@ class Raster:
     (0 = no ink); uint8, uint16 (full range) or float32 (0..1; "lab": L*, a*, b* in their own units).
     ``alpha`` is (h, w) of the same type as the samples or uint8, None when absent. ``profile`` is
     the embedded ICC profile; ``profile_problem`` says why there is none although the file has one.
+    ``code_points`` are primaries and transfer after ITU-T H.273 where the container gives them.
     """
 
     samples: npt.NDArray[Any]
@@ -25,6 +26,7 @@ class Raster:
     alpha: npt.NDArray[Any] | None = None
     profile: bytes | None = None
     profile_problem: str | None = None
+    code_points: tuple[int, int] | None = None
     orientation: int = 1
     frames: int = 1
     adobe_rgb: bool = False
