@@ -1,1 +1,1 @@
-
+"""From bytes to upright sRGB pictures, and from pictures to faces."""

@@ -9,6 +9,7 @@ from service.gate import decide
 
 
 def of_figure(m: Measurement) -> dict[str, Any]:
+    """``{value, unit, status}``, with ``reason`` where there is one."""
     answer: dict[str, Any] = {"value": m.value, "unit": m.unit, "status": m.status.value}
     if m.reason:
         answer["reason"] = m.reason
@@ -16,6 +17,7 @@ def of_figure(m: Measurement) -> dict[str, Any]:
 
 
 def of_health(h: Health) -> dict[str, Any]:
+    """``{score, decision, profile, min_score, reasons}``."""
     return {
         "score": h.score,
         "decision": h.decision.value,

@@ -163,5 +163,3 @@ def died(engine: str) -> PairResult:
     """The result of a pair whose measuring process was killed by it, twice."""
     reason = "the measuring process died on this pair"
     return PairResult(Outcome.NOT_MEASURABLE, reason, engine)
-
-

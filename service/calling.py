@@ -162,7 +162,5 @@ def _settle(
     else:
         kind, reason = Outcome.FAILED, outcome.reason
     changes |= {"state": DONE, "outcome": kind.value, "reason": reason}
-    run.ledger.end_call(
-        call, item["item_id"], {"result": kind.value, "reason": reason}, changes
-    )
+    run.ledger.end_call(call, item["item_id"], {"result": kind.value, "reason": reason}, changes)
     return False

@@ -182,9 +182,7 @@ def analysis_rows(
     return pd.DataFrame(rows)
 
 
-def _analysis_row(
-    item: ItemRow, m: MeasurementRow, attributes: Sequence[str]
-) -> dict[str, Any]:
+def _analysis_row(item: ItemRow, m: MeasurementRow, attributes: Sequence[str]) -> dict[str, Any]:
     row: dict[str, Any] = {
         "item_id": item.item_id,
         "portrait_id": item.portrait_id,

@@ -7,6 +7,7 @@ from typing import Any
 
 import cv2
 import numpy as np
+from preprocess.exif import ExifTool
 
 from domain.errors import LikenessError, PictureRejected
 from domain.faces import Face
@@ -14,7 +15,6 @@ from domain.portraits import Portrait
 from metrics import skin
 from metrics.pair import FacePair
 from preprocess.decode import open_picture
-from preprocess.exif import ExifTool
 from service.measuring import Instrument
 
 _exiftool: ExifTool | None = None
@@ -75,7 +75,7 @@ def not_accepted(portrait: Portrait, reason: str) -> dict[str, Any]:
 
 def _facts(face: Face) -> tuple[dict[str, float | None], str]:
     """Figures of an original that could explain a difference between groups by themselves."""
-    ita, reason = skin.measured_ita(face)
+    ita, _ = skin.measured_ita(face)
     pair = FacePair(face, face)
     grey = pair.original_luma
     detail = float(cv2.Laplacian(grey, cv2.CV_32F, ksize=1).var())

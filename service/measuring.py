@@ -84,6 +84,7 @@ class Instrument:
         return self._figures(FacePair(search.face, face, mask), search.count, found.count, notes)
 
     def close(self) -> None:
+        """Give the models back. The instrument can be used again; it loads them anew."""
         for finder in self._finders.values():
             finder.close()
         self._finders.clear()

@@ -31,6 +31,7 @@ class LoadedPlan:
 
     @property
     def sha256(self) -> str:
+        """Of the plan's text: a run can only be resumed with the very same plan."""
         return hashlib.sha256(self.text.encode()).hexdigest()
 
 
@@ -144,20 +145,25 @@ def _check_tools(plan: AuditPlan) -> Iterable[tuple[Path_, str]]:
         if tool.id not in known:
             close = difflib.get_close_matches(tool.id, known, n=1, cutoff=0.5)
             hint = f"; did you mean '{close[0]}'?" if close else ""
-            yield ("tools", index, "id"), (
-                f"tools.{index}.id: unknown tool '{tool.id}'{hint} (known: {', '.join(known)})"
+            yield (
+                ("tools", index, "id"),
+                (f"tools.{index}.id: unknown tool '{tool.id}'{hint} (known: {', '.join(known)})"),
             )
             continue
         if tool.label in labels:
-            yield ("tools", index), (
-                f"tools.{index}: two tools are called '{tool.label}'; give each its own 'name'"
+            yield (
+                ("tools", index),
+                (f"tools.{index}: two tools are called '{tool.label}'; give each its own 'name'"),
             )
         labels[tool.label] = index
         wanted = tool.tasks or plan.tasks
         if wanted and not set(wanted) & set(known[tool.id][0].tasks):
-            yield ("tools", index), (
-                f"tools.{index}: '{tool.id}' does none of the tasks asked for "
-                f"({', '.join(wanted)}); it does: {', '.join(known[tool.id][0].tasks)}"
+            yield (
+                ("tools", index),
+                (
+                    f"tools.{index}: '{tool.id}' does none of the tasks asked for "
+                    f"({', '.join(wanted)}); it does: {', '.join(known[tool.id][0].tasks)}"
+                ),
             )
 
 
@@ -172,7 +178,10 @@ def _check_claims(plan: AuditPlan) -> Iterable[tuple[Path_, str]]:
         if (claim.event is None) != (claim.threshold is None):
             yield at, f"claims.{index}: 'event' and 'threshold' go together"
         if claim.attribute not in plan.groups:
-            yield (*at, "attribute"), (
-                f"claims.{index}.attribute: '{claim.attribute}' is not among groups "
-                f"({', '.join(plan.groups)})"
+            yield (
+                (*at, "attribute"),
+                (
+                    f"claims.{index}.attribute: '{claim.attribute}' is not among groups "
+                    f"({', '.join(plan.groups)})"
+                ),
             )

@@ -36,6 +36,7 @@ class Run:
 
     @property
     def plan(self) -> AuditPlan:
+        """The plan as it was loaded."""
         return self.loaded.plan
 
 

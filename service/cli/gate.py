@@ -36,7 +36,9 @@ def gate(
         print(json.dumps(of_pair(result), ensure_ascii=False))
     else:
         score = "no score" if decision.score is None else f"health {decision.score:.1f}"
-        print(f"{decision.decision.value}: {score} (profile {decision.profile}, at least {min_score:g})")
+        print(
+            f"{decision.decision.value}: {score} (profile {decision.profile}, at least {min_score:g})"
+        )
         for reason in decision.reasons:
             print(f"  - {reason}")
     raise typer.Exit(OF_DECISION[decision.decision])

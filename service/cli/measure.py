@@ -22,9 +22,7 @@ from service.answers import of_pair
 from service.cli.escape import printable
 from service.measuring import Instrument
 
-Engine = Annotated[
-    Literal["mediapipe", "dlib"], typer.Option(help="Which landmark engine speaks.")
-]
+Engine = Annotated[Literal["mediapipe", "dlib"], typer.Option(help="Which landmark engine speaks.")]
 AsJson = Annotated[bool, typer.Option("--json", help="JSON on stdout.")]
 UNREADABLE = (Outcome.ORIGINAL_UNREADABLE, Outcome.EDITED_UNREADABLE)
 

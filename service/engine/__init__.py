@@ -1,1 +1,1 @@
-
+"""Where and when the steps of an audit run."""

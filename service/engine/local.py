@@ -22,21 +22,27 @@ Item = Mapping[str, Any]
 class Progress(Protocol):
     """What a watcher of a run is told."""
 
-    def stage(self, name: str, total: int) -> None: ...
+    def stage(self, name: str, total: int) -> None:
+        """A stage of ``total`` steps begins."""
 
-    def step(self, name: str) -> None: ...
+    def step(self, name: str) -> None:
+        """One step of the stage ``name`` is done."""
 
-    def say(self, text: str) -> None: ...
+    def say(self, text: str) -> None:
+        """Something worth a line."""
 
 
 class Silent:
     """A watcher that watches nothing."""
 
-    def stage(self, name: str, total: int) -> None: ...
+    def stage(self, name: str, total: int) -> None:
+        """Nothing."""
 
-    def step(self, name: str) -> None: ...
+    def step(self, name: str) -> None:
+        """Nothing."""
 
-    def say(self, text: str) -> None: ...
+    def say(self, text: str) -> None:
+        """Nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +56,7 @@ class Machine:
 
     @classmethod
     def this(cls, models: Path, workers: int | None = None) -> Machine:
+        """This machine: as many processes and tool threads as it has cores for us."""
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2
         return cls(workers or cores, max(1, cores), models)
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import queue
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -26,15 +28,20 @@ class Size(Protocol):
     """What the pool needs to know of a machine."""
 
     @property
-    def workers(self) -> int: ...
+    def workers(self) -> int:
+        """Measuring processes."""
+        ...
 
     @property
-    def models(self) -> Path: ...
+    def models(self) -> Path:
+        """Folder of model files."""
+        ...
 
 
 def _start(engine: str, profile: str, min_score: float, models_dir: Path, blobs: str) -> None:
     """In a new process: threads pinned, models loaded once."""
     global _instrument, _blobs  # noqa: PLW0603 - a process pool has no other place for state
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     settings.pin_threads()
     import cv2
 
@@ -44,6 +51,14 @@ def _start(engine: str, profile: str, min_score: float, models_dir: Path, blobs:
     models.configure(models_dir)
     _instrument = Instrument(engine, profile, min_score)
     _blobs = Blobs(blobs)
+
+
+def _end_with_parent() -> None:
+    """A pool's process waits for work for ever; without this, kill -9 of the run leaves orphans."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _inspect(seq: int, portrait: Portrait) -> dict[str, Any]:
@@ -142,7 +157,9 @@ class MeasuringPool:
             failed.set_exception(error)
             return failed
 
-    def _after_death(self, flying: dict[Future[PairResult], str], step: Callable[[], object]) -> None:
+    def _after_death(
+        self, flying: dict[Future[PairResult], str], step: Callable[[], object]
+    ) -> None:
         """A process died and broke the pool: measure each pair in flight alone, to find the one."""
         suspects = list(flying.values())
         flying.clear()

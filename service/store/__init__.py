@@ -1,1 +1,1 @@
-
+"""The only writer of ledgers and pictures."""

@@ -37,6 +37,7 @@ class Ledger:
         self._engine = _open(path)
 
     def close(self) -> None:
+        """Let go of the database."""
         self._engine.dispose()
 
     # -- the run -----------------------------------------------------------------------------
@@ -47,36 +48,43 @@ class Ledger:
         return rows[0] if rows else None
 
     def begin(self, row: Row) -> None:
+        """Enter the run."""
         self._write(insert(runs), [row])
 
     def set_run(self, **values: Any) -> None:
+        """Change columns of the run's row."""
         self._write(update(runs).values(**values))
 
     # -- portraits ---------------------------------------------------------------------------
 
     def portraits(self) -> list[Row]:
+        """Every portrait looked at, in the manifest's order."""
         return self._rows(select(portraits).order_by(portraits.c.seq))
 
     def add_portraits(self, rows: Sequence[Row]) -> None:
+        """Enter what the instrument saw."""
         self._write(insert(portraits), rows)
 
     # -- items -------------------------------------------------------------------------------
 
     def add_items(self, rows: Sequence[Row]) -> None:
+        """Enter all items at once, or none."""
         self._write(insert(items), rows)
 
     def items(self, *states: str) -> list[Row]:
+        """Items in their order; only those in one of ``states`` when any is given."""
         query = select(items).order_by(items.c.seq)
         return self._rows(query.where(items.c.state.in_(states)) if states else query)
 
     def item(self, item_id: str) -> Row:
+        """One item by its id."""
         return self._rows(select(items).where(items.c.item_id == item_id))[0]
 
     def count(self) -> dict[str, int]:
         """How many items are in each state."""
         query = select(items.c.state, func.count()).group_by(items.c.state)
         with self._engine.connect() as link:
-            return {state: count for state, count in link.execute(query)}
+            return {row[0]: row[1] for row in link.execute(query)}
 
     def begin_call(self, item_id: str, attempt: int) -> int:
         """Record the intent before the tool is called. Returns the call's number."""
@@ -114,11 +122,13 @@ class Ledger:
         self._write_all(steps)
 
     def measurements(self) -> list[Row]:
+        """Every figure, in the items' order and then as the metrics gave them."""
         order = (items.c.seq, measurements.c.position)
         query = select(measurements).join(items).order_by(*order)
         return self._rows(query)
 
     def calls(self) -> list[Row]:
+        """Every call of a tool; one without ``ended`` was cut off and may have been billed."""
         return self._rows(select(calls).order_by(calls.c.call_id))
 
     # -- plumbing ----------------------------------------------------------------------------
