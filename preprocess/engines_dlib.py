@@ -5,7 +5,7 @@ The predictor's weights were trained on 300-W, and their author excludes commerc
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import cv2
 import numpy as np
@@ -15,14 +15,21 @@ from domain.pictures import RgbPixels
 from preprocess.candidates import Candidate
 from preprocess.models import model_path
 
+Gray: TypeAlias = npt.NDArray[np.uint8]
+Points: TypeAlias = npt.NDArray[np.float64]
+Box: TypeAlias = tuple[float, float, float, float]
+
 _GOAL_SIDES = (256, 512, 1024, 2048)
 """Longer side at which the detector looks, coarse first: it costs 4 ms at 256 and 75 at 1024."""
 _JITTER = tuple(
     (dx, dy, grow)
-    for grow in (-0.06, 0.0, 0.06)
+    for grow in (0.0, -0.06, 0.06)
     for dx, dy in ((0.0, 0.0), (0.04, 0.04), (-0.04, 0.04), (0.04, -0.04), (-0.04, -0.04))
 )
 """Shifts and growth of the box, in box sides: the predictor alone wobbles by up to 0.1 IED."""
+_BOX_SIDE, _BOX_OFFSET = 2.4, (-0.02, 0.06)
+"""The detector's usual box in IED, and its centre off the mean of points 17-67; over 26 London
+portraits at 1024 px its side was 2.40 +- 0.20."""
 
 
 class DlibEngine:
@@ -38,7 +45,7 @@ class DlibEngine:
         """Every face in contiguous RGB pixels. Raises ModelMissing."""
         self._ready()
         gray = cv2.cvtColor(np.ascontiguousarray(pixels), cv2.COLOR_RGB2GRAY)
-        return [Candidate(self._average(gray, box), box) for box in self._boxes(gray)]
+        return [Candidate(self._locate(gray, box), box) for box in self._boxes(gray)]
 
     def close(self) -> None:
         """Free both models; the engine may still be used and then builds them again."""
@@ -52,7 +59,7 @@ class DlibEngine:
             self._detector = dlib.get_frontal_face_detector()
             self._predictor = dlib.shape_predictor(str(path))
 
-    def _boxes(self, gray: npt.NDArray[np.uint8]) -> list[tuple[float, float, float, float]]:
+    def _boxes(self, gray: Gray) -> list[Box]:
         """Boxes at the coarsest size that shows any face; finer looks cost four times as much."""
         longer = max(gray.shape)
         for side in _GOAL_SIDES:
@@ -73,18 +80,27 @@ class DlibEngine:
                 ]
         return []
 
+    def _locate(self, gray: Gray, box: Box) -> Points:
+        """A first guess in the detector's box, then a box laid around the guess itself: the
+        detector's boxes jump by a tenth of the face between two saves of one picture."""
+        guess = self._average(gray, box, _JITTER[:5])
+        ied = float(np.hypot(*(guess[36:42].mean(axis=0) - guess[42:48].mean(axis=0))))
+        x, y = guess[17:].mean(axis=0) + np.array(_BOX_OFFSET) * ied
+        side = max(_BOX_SIDE * ied, 8.0)
+        return self._average(gray, (x - side / 2, y - side / 2, side, side), _JITTER)
+
     def _average(
-        self, gray: npt.NDArray[np.uint8], box: tuple[float, float, float, float]
-    ) -> npt.NDArray[np.float64]:
+        self, gray: Gray, box: Box, jitter: tuple[tuple[float, float, float], ...]
+    ) -> Points:
         import dlib
 
         x, y, w, h = box
         total = np.zeros((68, 2))
-        for dx, dy, grow in _JITTER:
+        for dx, dy, grow in jitter:
             left, top = x + (dx - grow / 2) * w, y + (dy - grow / 2) * h
             jittered = dlib.rectangle(
                 round(left), round(top), round(left + w * (1 + grow)), round(top + h * (1 + grow))
             )
             shape = self._predictor(gray, jittered)
             total += [(p.x, p.y) for p in shape.parts()]
-        return total / len(_JITTER)
+        return total / len(jitter)
