@@ -62,9 +62,7 @@ class AuditPlan(_Part):
     tools: Annotated[list[ToolChoice], Field(min_length=1)]
     controls: bool = True
     tasks: list[Task] = Field(default_factory=list)
-    perturbations: Annotated[list[Perturbation], Field(min_length=1)] = Field(
-        default_factory=lambda: ["none"]
-    )
+    perturbations: Annotated[list[Perturbation], Field(min_length=1)] = ["none"]
     groups: list[str] = Field(default_factory=lambda: ["gender"])
     claims: list[Claim] = Field(default_factory=list)
     margins: dict[str, Annotated[float, Field(gt=0)]] = Field(default_factory=dict)

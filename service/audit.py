@@ -66,7 +66,7 @@ def plan_items(run: Run) -> None:
     if run.ledger.items():
         return
     seen = {row["portrait_id"]: row for row in run.ledger.portraits()}
-    rows = []
+    rows: list[dict[str, Any]] = []
     for portrait in run.portraits:
         row = seen[portrait.portrait_id]
         for label, tool in run.tools.items():

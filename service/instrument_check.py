@@ -42,7 +42,9 @@ def look_at(instrument: Instrument, portrait: Portrait) -> dict[str, Any]:
     }
     if search.face is None:
         return row
-    facts, group = _facts(search.face)
+    facts, group, unmeasured = _facts(search.face)
+    if unmeasured:
+        warnings.append(f"measured skin tone: {unmeasured}")
     attributes = dict(portrait.attributes)
     if group:
         attributes["measured_ita_group"] = group
@@ -73,19 +75,19 @@ def not_accepted(portrait: Portrait, reason: str) -> dict[str, Any]:
     }
 
 
-def _facts(face: Face) -> tuple[dict[str, float | None], str]:
+def _facts(face: Face) -> tuple[dict[str, float | None], str | None, str | None]:
     """Figures of an original that could explain a difference between groups by themselves."""
-    ita, _ = skin.measured_ita(face)
+    tone = skin.measured_ita(face)
     pair = FacePair(face, face)
     grey = pair.original_luma
     detail = float(cv2.Laplacian(grey, cv2.CV_32F, ksize=1).var())
-    facts = {
+    facts: dict[str, float | None] = {
         "ied_px": round(face.ied, 2),
         "mean_luma": round(float(grey.mean()), 2),
         "laplacian_variance": round(detail, 2),
-        "measured_ita": None if ita is None else round(ita, 2),
+        "measured_ita": None if tone.ita is None else round(tone.ita, 2),
     }
-    return facts, "" if ita is None else skin.ita_group(ita)
+    return facts, tone.group, tone.reason
 
 
 def _hazards(portrait: Portrait) -> list[str]:

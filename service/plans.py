@@ -121,7 +121,9 @@ def _siblings(at: Sequence[str | int]) -> list[str]:
     for step in at:
         if isinstance(step, int):
             continue
-        field = part.model_fields.get(step) if isinstance(part, type) else None
+        if not (isinstance(part, type) and issubclass(part, BaseModel)):
+            return []
+        field = part.model_fields.get(step)
         if field is None:
             return []
         part = _model_in(field.annotation)

@@ -73,6 +73,7 @@ class Baseline:
         )
 
     def __call__(self, pair: Pair) -> float:
+        """Sum of the differences of points, mean a* and Laplacian variance of the two pictures."""
         first, second = (self._one(path) for path in pair)
         return sum(abs(a - b) for a, b in zip(first, second, strict=True))
 

@@ -1,1 +1,1 @@
-
+"""What a run has to show."""
