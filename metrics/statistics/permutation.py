@@ -67,8 +67,11 @@ def two_sample(a: Floats, b: Floats, binary: Bools, rng: np.random.Generator) ->
         step = max(1, min(MORE_SHUFFLES, _BLOCK // (n + m)))
         for start in range(0, MORE_SHUFFLES, step):
             size = min(step, MORE_SHUFFLES - start)
-            e, t = _count(pooled[:, rare], _random_choice(n + m, n, size, rng), observed[rare])
-            extra, ties = extra + e, ties + t
+            beyond, tied = _count(
+                pooled[:, rare], _random_choice(n + m, n, size, rng), observed[rare]
+            )
+            extra += beyond
+            ties += tied
         more[rare] += extra
         same[rare] += ties
         total[rare] += MORE_SHUFFLES
@@ -84,7 +87,7 @@ def sign_flip(differences: Floats, rng: np.random.Generator) -> Tail:
     scale = _TIE * np.abs(differences).sum(axis=0)
     exact = 2**n <= EXACT
     if exact:
-        signs = 1 - 2 * ((np.arange(2**n)[:, None] >> np.arange(n)) & 1).astype(np.float64)
+        signs: Floats = 1 - 2 * ((np.arange(2**n)[:, None] >> np.arange(n)) & 1).astype(np.float64)
     else:
         draws = int(min(SHUFFLES + MORE_SHUFFLES, max(SHUFFLES, _BLOCK // n)))
         signs = 1.0 - 2.0 * rng.integers(0, 2, size=(draws, n))

@@ -66,7 +66,8 @@ class Sample:
         count, total, square = (
             _added(place, part, len(found)) for part in (self.count, self.total, self.square)
         )
-        return Sample(found, count, total, square, np.bincount(place, self.items, len(found)))
+        items = np.bincount(place, self.items, len(found)).astype(np.float64)
+        return Sample(found, count, total, square, items)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

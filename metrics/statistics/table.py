@@ -57,7 +57,8 @@ class Table:
     attributes: Mapping[str, Coded]
     extra: Mapping[str, Floats]
     """Numeric covariates by name, (rows,)."""
-    perturbation: Coded
+    portrait: Coded
+    """-1 where the rows name no portrait_id."""
 
 
 def frame_of(rows: Any) -> pd.DataFrame:
@@ -104,7 +105,7 @@ def read(rows: Any, attributes: Sequence[str], covariates: Sequence[str] = ()) -
         {a: coded(frame[a]) for a in attributes},
         {c: pd.to_numeric(frame[c], errors="coerce").to_numpy(np.float64, na_value=np.nan)
          for c in covariates if c in frame},
-        names["perturbation"],
+        coded(frame["portrait_id"]) if "portrait_id" in frame else Coded(np.full(len(frame), -1), []),
     )  # fmt: skip
 
 

@@ -47,27 +47,33 @@ def analyse(
     verdicts. Raises StatisticsError (one line) on rows that cannot be analysed.
     """
     table = read(rows, [*dict.fromkeys([*attributes, *(c.attribute for c in claims)])])
+    return analyse_table(table, attributes, claims, margins, alpha, seed, explore)
+
+
+def analyse_table(
+    table: Table, attributes: Sequence[str], claims: Sequence[ClaimSpec],
+    margins: Mapping[str, float] | None, alpha: float, seed: int, explore: bool,
+) -> list[Verdict]:  # fmt: skip
+    """``analyse`` on rows that are already checked and coded."""
     _check(table, claims, alpha)
     coded = {a: grouping.with_age_bands(a, c) for a, c in table.attributes.items()}
-    happened = _happened(table)
-    by_default = not claims
-    asked = list(claims) or default_claims(attributes, _occurring(table), happened)
-    margins = margins or {}
+    ended, margins = happened(table), margins or {}
+    asked = list(claims) or default_claims(attributes, occurring(table), ended)
     named, rest = [], []
     for attribute, by in coded.items():
-        columns = [column_of(c, margins, by_default) for c in asked if c.attribute == attribute]
-        named += list(_compare(table, attribute, by, _unique(columns), alpha, seed, 1))
+        columns = [column_of(c, margins, not claims) for c in asked if c.attribute == attribute]
+        named += list(compare(table, attribute, by, _unique(columns), alpha, seed, 1))
         if explore and attribute in attributes:
-            more = _unexplored(table, columns, happened, margins)
-            rest += list(_compare(table, attribute, by, more, alpha, seed, 1))
+            more = _unexplored(table, columns, ended, margins)
+            rest += list(compare(table, attribute, by, more, alpha, seed, 1))
     if explore:
-        every = _unexplored(table, [], happened, margins)
+        every = _unexplored(table, [], ended, margins)
         least = grouping.INTERSECTION_SUBJECTS
         chosen = {a: c for a, c in coded.items() if a in attributes}
         for attribute, by in grouping.intersections(chosen).items():
-            rest += list(_compare(table, attribute, by, every, alpha, seed, least))
+            rest += list(compare(table, attribute, by, every, alpha, seed, least))
     rest = [f for f in rest if f.reason is None]
-    return [*_judged(named, "named", alpha), *_judged(rest, "exploratory", alpha)]
+    return [*judged(named, "named", alpha), *judged(rest, "exploratory", alpha)]
 
 
 def _check(table: Table, claims: Sequence[ClaimSpec], alpha: float) -> None:
@@ -83,11 +89,12 @@ def _check(table: Table, claims: Sequence[ClaimSpec], alpha: float) -> None:
             raise StatisticsError(f"claim on '{claim.metric}': no row has this metric{hint}")
 
 
-def _occurring(table: Table) -> list[tuple[str, str]]:
+def occurring(table: Table) -> list[tuple[str, str]]:
+    """The (metric, region) pairs of the rows."""
     return [key for key in table.figures if key[0]]
 
 
-def _happened(table: Table) -> list[str]:
+def happened(table: Table) -> list[str]:
     """Outcomes other than "measured" that occur at all."""
     return [
         name
@@ -104,17 +111,21 @@ def _unexplored(
     table: Table, columns: Sequence[Column], happened: Sequence[str], margins: Mapping[str, float]
 ) -> list[Column]:
     taken = {(c.metric, c.region) for c in columns if c.event is None}
-    pairs = [*_occurring(table), *((OUTCOME + o, "face") for o in happened)]
+    pairs = [*occurring(table), *((OUTCOME + o, "face") for o in happened)]
     return [exploratory(m, r, margins) for m, r in pairs if (m, r) not in taken]
 
 
-def _compare(
+def compare(
     table: Table, attribute: str, by: Coded, columns: Sequence[Column],
-    alpha: float, seed: int, least: int,
+    alpha: float, seed: int, least: int, arms: Sequence[int] | None = None,
 ) -> Iterable[Finding]:  # fmt: skip
+    """Every comparison of an attribute's groups, for every tool and task (or those in ``arms``).
+
+    ``by``: the rows' group codes; groups with fewer than ``least`` subjects are passed over.
+    """
     if not columns:
         return
-    for arm in range(len(table.arms)):
+    for arm in range(len(table.arms)) if arms is None else arms:
         block = build_block(table, arm, attribute, by, columns)
         pairs = grouping.comparisons(block, least)
         if not pairs:
@@ -147,10 +158,10 @@ def _no_comparison(block: Block) -> Iterable[Finding]:
         yield unanswered(block, column, (names[0], names[1]), reason, counts)
 
 
-def _judged(findings: Sequence[Finding], family: str, alpha: float) -> list[Verdict]:
-    """Correct, decide, and put in order."""
+def judged(findings: Sequence[Finding], family: str, alpha: float) -> list[Verdict]:
+    """Correct within the family, decide, and put in order: BH for "exploratory", else Holm."""
     p = np.array([f.p for f in findings], dtype=np.float64)
-    adjusted = holm(p) if family == "named" else benjamini_hochberg(p)
+    adjusted = benjamini_hochberg(p) if family == "exploratory" else holm(p)
     asked = max(int(np.isfinite(p).sum()), 1)
     order: dict[tuple[Any, ...], int] = {}
     ranked = []

@@ -1,0 +1,95 @@
+"""Counterfactual pairs: the same face with one attribute changed. The strongest evidence there is,
+because everything else about the face is equal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from domain.verdicts import Verdict
+from metrics.statistics.columns import ClaimSpec, column_of, default_claims
+from metrics.statistics.table import Coded, StatisticsError, Table, read
+from metrics.statistics.verdicts import compare, happened, judged, occurring
+
+
+@dataclass(frozen=True, slots=True)
+class CounterfactualPair:
+    """Two portraits, by portrait_id, that differ in ``attribute`` alone: ``base`` shows
+    ``base_value``, ``variant`` shows ``variant_value``."""
+
+    base: str
+    variant: str
+    attribute: str
+    base_value: str
+    variant_value: str
+
+
+def pairs_of(manifest: Sequence[Mapping[str, str]]) -> list[CounterfactualPair]:
+    """The pairs that manifest rows (file, pair_base_file, varied_attribute) name.
+
+    A partner that is not in the manifest, or a pair whose two values agree, is left out: it
+    cannot show an effect of the attribute.
+    """
+    by_file = {row["file"]: row for row in manifest}
+    found = []
+    for row in manifest:
+        base, attribute = (
+            by_file.get(row.get("pair_base_file") or ""),
+            row.get("varied_attribute") or "",
+        )
+        if base is None or not row.get(attribute) or row[attribute] == base.get(attribute, ""):
+            continue
+        found.append(
+            CounterfactualPair(
+                base["file"], row["file"], attribute, base.get(attribute) or "none", row[attribute]
+            )
+        )
+    return found
+
+
+def paired_analysis(
+    rows: Any,
+    pairs: Sequence[CounterfactualPair],
+    *,
+    claims: Sequence[ClaimSpec] = (),
+    margins: Mapping[str, float] | None = None,
+    alpha: float = 0.05,
+    seed: int = 0,
+) -> list[Verdict]:
+    """Verdicts on variant minus base within subjects: sign-flip permutation, Holm over all.
+
+    ``rows`` as for ``analyse``, with portrait_id. Verdict.groups are (variant value, base value);
+    details["design"] is "paired within subjects". Claims of an attribute that no pair varies are
+    passed over; without claims the default set is used. Raises StatisticsError where rows have no
+    portrait_id.
+    """
+    table = read(rows, [])
+    if not table.portrait.names:
+        raise StatisticsError("counterfactual pairs need the column 'portrait_id'")
+    findings = []
+    kinds = sorted({(p.attribute, p.base_value, p.variant_value) for p in pairs})
+    for attribute, base, variant in kinds:
+        chosen = [
+            p
+            for p in pairs
+            if (p.attribute, p.base_value, p.variant_value) == (attribute, base, variant)
+        ]
+        asked = [c for c in claims if c.attribute == attribute]
+        if not claims:
+            asked = default_claims([attribute], occurring(table), happened(table))
+        columns = list(dict.fromkeys(column_of(c, margins or {}, not claims) for c in asked))
+        findings += list(compare(table, attribute, _sides(table, chosen), columns, alpha, seed, 1))
+    return judged(findings, "paired", alpha)
+
+
+def _sides(table: Table, pairs: Sequence[CounterfactualPair]) -> Coded:
+    """Rows of the variants (0) and of their bases (1); a pair with one side absent is left out."""
+    place = {name: i for i, name in enumerate(table.portrait.names)}
+    side = np.full(len(place) + 1, -1, dtype=np.int64)
+    for pair in pairs:
+        if pair.base in place and pair.variant in place:
+            side[place[pair.variant]], side[place[pair.base]] = 0, 1
+    return Coded(side[table.portrait.codes], [pairs[0].variant_value, pairs[0].base_value])
