@@ -32,7 +32,7 @@ find_python() {
       return
     fi
   done
-  stop "no Python 3.11 to 3.$NEWEST_TRIED found. On Debian or Ubuntu: apt install python3 python3-venv;" \
+  stop "no Python 3.11 to 3.$NEWEST_TRIED found${PYTHON:+ at $PYTHON}. On Debian or Ubuntu: apt install python3 python3-venv;" \
        "or name one: make PYTHON=/path/to/python3.12 ..."
 }
 
