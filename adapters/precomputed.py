@@ -94,31 +94,26 @@ class ResultFolder:
 
     def __init__(self, folder: Path) -> None:
         self._root = folder.resolve()
+        self._listed: dict[Path, dict[str, list[Path]]] = {}
 
     def find(self, original: str, task: Task, perturbation: str) -> Path | None:
         """The one result's file; None without one. ValueError when two answer, or one lies outside."""
         name = PurePosixPath(original.replace("\\", "/"))
-        if name.is_absolute() or ".." in name.parts:
-            raise ValueError(f"'{original}' leads outside the folder of results")
+        names = [PurePosixPath(name.name)]
+        if not name.is_absolute() and ".." not in name.parts:
+            names.insert(0, name)
         places = [[task.value, perturbation], [perturbation]]
         if perturbation == "none":
             places += [[task.value], []]
         for place in places:
-            for short in dict.fromkeys([name, PurePosixPath(name.name)]):
+            for short in names:
                 if found := self._in(self._root.joinpath(*place, short.parent), short):
                     return found
         return None
 
     def _in(self, folder: Path, name: PurePosixPath) -> Path | None:
-        if not folder.is_dir():
-            return None
-        matches = [folder / name.name] if (folder / name.name).is_file() else []
-        if not matches:
-            matches = sorted(
-                path
-                for path in folder.iterdir()
-                if path.stem == name.stem and path.suffix.lower() in PICTURE_SUFFIXES
-            )
+        alike = self._stems(folder).get(name.stem, [])
+        matches = [path for path in alike if path.name == name.name] or alike
         if len(matches) > 1:
             both = ", ".join(path.name for path in matches)
             raise ValueError(f"more than one result for {name.name}: {both}")
@@ -127,3 +122,13 @@ class ResultFolder:
         if not matches[0].resolve().is_relative_to(self._root):
             raise ValueError(f"'{matches[0].name}' leads outside the folder of results")
         return matches[0]
+
+    def _stems(self, folder: Path) -> dict[str, list[Path]]:
+        """The folder's pictures by stem, listed once."""
+        if folder not in self._listed:
+            stems: dict[str, list[Path]] = {}
+            for path in sorted(folder.iterdir()) if folder.is_dir() else []:
+                if path.suffix.lower() in PICTURE_SUFFIXES:
+                    stems.setdefault(path.stem, []).append(path)
+            self._listed[folder] = stems
+        return self._listed[folder]
