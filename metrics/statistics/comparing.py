@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from metrics.statistics.effects import thinned
 from metrics.statistics.equivalence import tost_t
 from metrics.statistics.groups import Comparison
 from metrics.statistics.intervals import (
@@ -15,7 +16,9 @@ from metrics.statistics.intervals import (
     Floats,
     Summary,
     bootstrap,
+    design_effect,
     difference_interval,
+    effective_n,
     mean_interval,
     summarise,
     wants_bootstrap,
@@ -38,6 +41,26 @@ class Side:
     draws: Draws | None
     low: Floats
     high: Floats
+    items: Floats
+    """Measured items, (columns,)."""
+    missing: Floats
+    design_effect: Floats
+    effective: Floats
+    """Independent yes/no answers that the items are worth, for rates."""
+    _values: dict[int, Floats] = field(default_factory=dict)
+
+    def values(self, column: int) -> Floats:
+        """The subjects' figures in a column, none missing."""
+        if column not in self._values:
+            v = self.means[:, column]
+            self._values[column] = v[np.isfinite(v)]
+        return self._values[column]
+
+    def few_values(self, column: int) -> Floats:
+        """``values`` as evenly spaced quantiles, for sizes of effects in large groups."""
+        if -1 - column not in self._values:
+            self._values[-1 - column] = thinned(self.values(column))
+        return self._values[-1 - column]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -116,7 +139,12 @@ class Comparer:
         few = not wants_bootstrap(len(means))
         draws = None if few else bootstrap(means, self._rng(label))
         low, high = mean_interval(summary, draws)
-        return Side(sample, means, summary, draws, low, high)
+        items = sample.count.sum(axis=0)
+        return Side(
+            sample, means, summary, draws, low, high, items, sample.missing(),
+            design_effect(summary, sample.item_variance(), items),
+            effective_n(summary.mean, summary, items),
+        )  # fmt: skip
 
     def _without(self, side: Side, shared: npt.NDArray[np.int64], label: str) -> Side:
         keep = ~np.isin(side.sample.subjects, shared)
@@ -139,14 +167,15 @@ class Comparer:
         there = np.isfinite(np.concatenate([a, b]))
         p, conservative = np.full(a.shape[1], np.nan), np.full(a.shape[1], np.nan)
         method = "none"
-        patterns, which = np.unique(there, axis=1, return_inverse=True)
-        for index in range(patterns.shape[1]):
-            columns = np.flatnonzero(which.ravel() == index)
-            in_a, in_b = patterns[: len(a), index], patterns[len(a) :, index]
+        patterns: dict[bytes, list[int]] = {}
+        for column in range(a.shape[1]):
+            patterns.setdefault(there[:, column].tobytes(), []).append(column)
+        for columns in patterns.values():
+            in_a, in_b = there[: len(a), columns[0]], there[len(a) :, columns[0]]
             if in_a.sum() < 2 or in_b.sum() < 2:
                 continue
             x, y = a[np.ix_(in_a, columns)], b[np.ix_(in_b, columns)]
-            rates = np.array([self.block.columns[c].is_rate for c in columns.tolist()])
+            rates = np.array([self.block.columns[c].is_rate for c in columns])
             tail = two_sample(x, y, rates, self._rng(f"shuffle {in_a.sum()} {in_b.sum()}"))
             p[columns], conservative[columns], method = tail.p, tail.conservative, tail.method
         return p, conservative, method

@@ -11,10 +11,16 @@ import numpy as np
 from domain.verdicts import GroupEstimate
 from metrics.statistics.columns import Column
 from metrics.statistics.comparing import Contrast, Side
-from metrics.statistics.effects import cliffs_delta, hodges_lehmann, impact_ratio, walsh_shift
+from metrics.statistics.effects import (
+    EXACT_PAIRS,
+    cliffs_delta,
+    impact_ratio,
+    shift_of,
+    walsh_shift,
+)
 from metrics.statistics.equivalence import tost_rates
 from metrics.statistics.facts import facts
-from metrics.statistics.intervals import design_effect, effective_n, newcombe, wilson
+from metrics.statistics.intervals import newcombe, wilson
 from metrics.statistics.samples import Block
 
 Details = dict[str, float | str | None]
@@ -92,10 +98,8 @@ def _obstacle(
 def _rates(out: Finding, contrast: Contrast, index: int, alpha: float) -> None:
     rates, worth, estimates = [], [], []
     for group, side in zip(out.groups, (contrast.first, contrast.second), strict=True):
-        rate, n = side.summary.mean[index], side.sample.count[:, index].sum()
-        effective = float(
-            effective_n(side.summary.mean, side.summary, side.sample.count.sum(axis=0))[index]
-        )
+        rate, n = side.summary.mean[index], side.items[index]
+        effective = float(side.effective[index])
         effective = effective if math.isfinite(effective) else 1.0
         low, high = wilson(np.array([rate]), np.array([effective]))
         rates.append(float(rate))
@@ -125,14 +129,16 @@ def _figures(out: Finding, contrast: Contrast, index: int) -> None:
     sides = (contrast.first, contrast.second)
     out.estimates = tuple(_estimate(g, s, index) for g, s in zip(out.groups, sides, strict=True))
     _paired_bounds(out, contrast, index)
-    a, b = (s.means[np.isfinite(s.means[:, index]), index] for s in sides)
     if contrast.paired is not None:
         d = contrast.paired[:, index]
         d = d[np.isfinite(d)]
         out.details["hodges_lehmann"] = _number(walsh_shift(d))
         out.details["cliffs_delta"] = float((d > 0).mean() - (d < 0).mean()) if len(d) else None
         return
-    shift = hodges_lehmann(a, b)
+    n, m = (len(s.values(index)) for s in sides)
+    large = n * m > EXACT_PAIRS
+    a, b = (s.few_values(index) if large else s.values(index) for s in sides)
+    shift = shift_of(a, b, n, m)
     out.details |= {
         "hodges_lehmann": shift.value, "hodges_lehmann_low": shift.low,
         "hodges_lehmann_high": shift.high, "cliffs_delta": cliffs_delta(a, b),
@@ -148,19 +154,16 @@ def _paired_bounds(out: Finding, contrast: Contrast, index: int) -> None:
 
 def _estimate(group: str, side: Side, index: int) -> GroupEstimate:
     return GroupEstimate(
-        group, int(side.summary.n[index]), int(side.sample.count[:, index].sum()),
+        group, int(side.summary.n[index]), int(side.items[index]),
         _number(side.summary.mean[index]), _number(side.low[index]), _number(side.high[index]),
     )  # fmt: skip
 
 
 def _details(out: Finding, contrast: Contrast, index: int) -> None:
     sides = (contrast.first, contrast.second)
-    effects = [
-        float(design_effect(s.summary, s.sample.item_variance(), s.sample.count.sum(axis=0))[index])
-        for s in sides
-    ]
+    effects = [float(s.design_effect[index]) for s in sides]
     usable = [e for e in effects if math.isfinite(e)]
-    missing = [float(s.sample.missing()[index]) for s in sides]
+    missing = [float(s.missing[index]) for s in sides]
     out.details |= {
         "method": contrast.method,
         "design": "paired within subjects" if contrast.paired is not None else "between subjects",
@@ -186,8 +189,7 @@ def _worst_case(column: Column, sides: tuple[Side, Side], index: int) -> tuple[f
     top = float(np.nanmax(seen)) if top is None else top
     ends = []
     for side in sides:
-        there = float(side.sample.count[:, index].sum())
-        lost = float(side.sample.items.sum()) - there
+        there, lost = float(side.items[index]), float(side.missing[index])
         mean = float(side.summary.mean[index])
         ends.append(tuple((mean * there + lost * end) / (there + lost) for end in (bottom, top)))
     return ends[0][0] - ends[1][1], ends[0][1] - ends[1][0]

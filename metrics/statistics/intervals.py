@@ -20,7 +20,7 @@ from statsmodels.stats.proportion import confint_proportions_2indep, proportion_
 Floats = npt.NDArray[np.float64]
 
 BOOTSTRAP_FROM = 8
-BOOTSTRAP_TO = 2000
+BOOTSTRAP_TO = 1000
 DRAWS = 2000
 
 

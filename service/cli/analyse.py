@@ -1,0 +1,262 @@
+"""``likeness analyse``: verdicts from a file of measurements alone, also one made elsewhere."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import math
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+import pandas as pd
+import typer
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from domain.errors import LikenessError, PlanError
+from domain.plan import AuditPlan, Claim
+from domain.verdicts import Verdict
+from metrics.statistics import StatisticsError, analyse
+from service.cli.escape import printable
+from service.gate import decide_audit
+
+Margin = Annotated[float, Field(gt=0)]
+_REQUIRED = ("subject_id", "tool", "metric", "value", "status")
+_KNOWN = {
+    *_REQUIRED, "item_id", "portrait_id", "task", "perturbation", "region", "unit", "reason", "outcome",
+}  # fmt: skip
+_LISTED = 20
+"""Exploratory findings printed; all of them are in the JSON."""
+
+
+class AnalysisPlan(BaseModel):
+    """The part of a plan that the statistics read; a whole audit plan serves as well.
+
+    ``margin`` is one number for every claim that has none of its own (in the claim's unit; a
+    rate's is 0..1) or a mapping like ``margins``: by metric, "metric/region", or "rate".
+    """
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    groups: list[str] = Field(default_factory=list)
+    claims: list[Claim] = Field(default_factory=list)
+    margin: Margin | dict[str, Margin] | None = None
+    margins: dict[str, Margin] = Field(default_factory=dict)
+    alpha: Annotated[float, Field(gt=0, lt=0.5)] = 0.05
+    seed: Annotated[int, Field(ge=0, lt=2**31)] = 0
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        for index, claim in enumerate(self.claims):
+            if (claim.event is None) != (claim.threshold is None):
+                raise ValueError(f"claims.{index}: 'event' and 'threshold' go together")
+        if not self.groups and not self.claims:
+            raise ValueError("name the attributes to compare: 'groups: [gender]' or claims")
+        return self
+
+    def attributes(self) -> list[str]:
+        """Groups first, then what only claims name."""
+        return [*dict.fromkeys([*self.groups, *(c.attribute for c in self.claims)])]
+
+    def resolved(self) -> tuple[list[Claim], dict[str, float]]:
+        """Claims and margins with ``margin`` worked in."""
+        if self.margin is None:
+            return self.claims, self.margins
+        if isinstance(self.margin, Mapping):
+            return self.claims, {**self.margin, **self.margins}
+        claims = [
+            c if c.margin is not None else c.model_copy(update={"margin": self.margin})
+            for c in self.claims
+        ]
+        return claims, {"rate": self.margin, **self.margins}
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("analyse")(run)
+
+
+def run(
+    measurements: Annotated[Path, typer.Argument(help="CSV: one row an item and metric.")],
+    plan: Annotated[Path, typer.Option("--plan", help="YAML: groups, claims, margin, alpha.")],
+    as_json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
+) -> None:
+    """Draw verdicts from measurements: who is harmed, how, and how sure that is.
+
+    The CSV has the columns subject_id, tool, metric, value, status, one column for each attribute
+    (gender, ...) and, where there are any, perturbation, task, region, outcome, item_id. Status is
+    "measured" or says why there is no value. Exit 0: no disparity; 1: a disparity among the
+    claims; 2: could not run; 3: nothing was settled.
+    """
+    chosen = load_analysis_plan(plan)
+    rows = load_measurements(measurements, chosen.attributes())
+    claims, margins = chosen.resolved()
+    try:
+        verdicts = analyse(
+            rows, attributes=chosen.attributes(), claims=claims, margins=margins,
+            alpha=chosen.alpha, seed=chosen.seed,
+        )  # fmt: skip
+    except StatisticsError as error:
+        raise StatisticsError(f"{measurements}: {error}") from None
+    named = [v for v in verdicts if v.details.get("family") == "named"]
+    rest = [v for v in verdicts if v.details.get("family") != "named"]
+    if as_json:
+        print(json.dumps(answer(named, rest, chosen, measurements), ensure_ascii=False))
+    else:
+        _show(named, rest)
+    raise typer.Exit(int(decide_audit(named)))
+
+
+def answer(
+    named: list[Verdict], rest: list[Verdict], plan: AnalysisPlan, source: Path
+) -> dict[str, Any]:
+    """The JSON answer: ``verdicts`` are the plan's claims, ``exploratory`` what nobody named."""
+    return {
+        "source": str(source),
+        "alpha": plan.alpha,
+        "seed": plan.seed,
+        "decision": decide_audit(named).name.lower(),
+        "verdicts": [of_verdict(v) for v in named],
+        "exploratory": [of_verdict(v) for v in rest],
+    }
+
+
+def of_verdict(v: Verdict) -> dict[str, Any]:
+    """A verdict as JSON: null where there is no figure."""
+    return {
+        "tool": v.tool,
+        "task": v.task,
+        "metric": v.metric,
+        "region": v.details.get("region"),
+        "event": v.event,
+        "attribute": v.attribute,
+        "groups": list(v.groups),
+        "verdict": v.verdict.value,
+        "effect": v.effect,
+        "interval": list(v.interval) if v.interval else None,
+        "unit": v.unit,
+        "p_value": v.p_value,
+        "p_adjusted": v.p_adjusted,
+        "n": dict(v.n),
+        "needed_n": v.needed_n,
+        "margin": v.margin,
+        "estimates": [
+            {
+                "group": e.group, "n": e.n, "items": e.items,
+                "estimate": e.estimate, "low": e.low, "high": e.high,
+            }
+            for e in v.estimates
+        ],
+        "sentence": v.sentence,
+        "reason": v.reason,
+        "details": {k: _plain(x) for k, x in v.details.items()},
+    }  # fmt: skip
+
+
+def _plain(value: float | str | None) -> float | str | None:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def load_measurements(path: Path, attributes: Iterable[str] = ()) -> pd.DataFrame:
+    """The CSV as text, so that nothing is guessed. Raises LikenessError with file and cause."""
+    try:
+        frame = pd.read_csv(
+            path, dtype=str, keep_default_na=False, encoding="utf-8-sig", skip_blank_lines=False
+        )
+    except FileNotFoundError:
+        raise LikenessError(f"{path}: no such file") from None
+    except pd.errors.EmptyDataError:
+        raise LikenessError(f"{path}: the file is empty") from None
+    except (OSError, UnicodeDecodeError, pd.errors.ParserError) as error:
+        cause = " ".join(str(error).split())
+        raise LikenessError(f"{path}: cannot be read as CSV: {cause}") from None
+    frame.columns = [str(c).strip() for c in frame.columns]
+    for name in [*_REQUIRED, *attributes]:
+        if name not in frame.columns:
+            close = difflib.get_close_matches(name, list(frame.columns), n=1, cutoff=0.6)
+            hint = f"; did you mean '{close[0]}'?" if close else ""
+            what = "column" if name in _REQUIRED else "attribute"
+            have = ", ".join(str(c) for c in frame.columns[:30])
+            raise LikenessError(f"{path}: no {what} '{name}'{hint} (columns: {have})")
+    if len(frame) == 0:
+        raise LikenessError(f"{path}: no rows under the header")
+    return frame
+
+
+def load_analysis_plan(path: Path) -> AnalysisPlan:
+    """Read the plan's part. Raises PlanError with file, line and key, one line a mistake."""
+    try:
+        text = path.read_text(encoding="utf-8")
+        node = yaml.compose(text, Loader=yaml.SafeLoader)
+        data = yaml.safe_load(text)
+    except FileNotFoundError:
+        raise PlanError(f"{path}: no such plan") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise PlanError(f"{path}: cannot be read as UTF-8 text: {error}") from None
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f"{path}:{mark.line + 1}" if mark else str(path)
+        problem = getattr(error, "problem", None) or " ".join(str(error).split())
+        raise PlanError(f"{where}: not valid YAML: {problem}") from None
+    if not isinstance(data, dict):
+        raise PlanError(f"{path}:1: a plan is a mapping of keys (groups, claims, margin, alpha)")
+    known = {*AnalysisPlan.model_fields, *AuditPlan.model_fields}
+    for key in data:
+        if key not in known:
+            close = difflib.get_close_matches(str(key), sorted(known), n=1, cutoff=0.5)
+            hint = f"; did you mean '{close[0]}'?" if close else ""
+            raise PlanError(f"{path}:{_line(node, (key,))}: {key}: unknown key{hint}")
+    try:
+        return AnalysisPlan.model_validate(data)
+    except ValidationError as error:
+        raise PlanError("\n".join(_messages(path, error, node))) from None
+
+
+def _messages(path: Path, error: ValidationError, node: Any) -> Iterable[str]:
+    for item in error.errors():
+        at = item["loc"]
+        key = ".".join(str(part) for part in at)
+        if item["type"] == "extra_forbidden":
+            close = difflib.get_close_matches(
+                str(at[-1]), list(Claim.model_fields), n=1, cutoff=0.5
+            )
+            say = "unknown key" + (f"; did you mean '{close[0]}'?" if close else "")
+        elif item["type"] == "missing":
+            say = "this key is required"
+        else:
+            given = item.get("input")
+            shown = f" (here: {given!r})" if isinstance(given, str | int | float) else ""
+            say = item["msg"].removeprefix("Value error, ") + shown
+        yield f"{path}:{_line(node, at)}: {key + ': ' if key else ''}{say}"
+
+
+def _line(node: Any, at: tuple[Any, ...]) -> int:
+    """The line on which the value at ``at`` (or the closest part above it) begins."""
+    line = 1
+    for step in at:
+        if isinstance(node, yaml.MappingNode):
+            hit = next(((k, v) for k, v in node.value if k.value == str(step)), None)
+            if hit is None:
+                break
+            line, node = hit[0].start_mark.line + 1, hit[1]
+        elif isinstance(node, yaml.SequenceNode) and isinstance(step, int):
+            node = node.value[step]
+            line = node.start_mark.line + 1
+        else:
+            break
+    return line
+
+
+def _show(named: list[Verdict], rest: list[Verdict]) -> None:
+    for v in named:
+        print(f"{v.verdict.value.upper():12} {printable(v.sentence)}")
+    hits = [v for v in rest if v.verdict.value == "disparity"]
+    if hits:
+        print("\nBeyond the claims (exploratory, Benjamini-Hochberg):")
+        for v in hits[:_LISTED]:
+            print(f"{v.verdict.value.upper():12} {printable(v.sentence)}")
+    if len(rest) > len(hits[:_LISTED]):
+        left = len(rest) - len(hits[:_LISTED])
+        print(f"{left} more comparisons were made; --json lists them all.", file=sys.stderr)
