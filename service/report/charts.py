@@ -8,6 +8,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from domain.measurements import Outcome
 from domain.verdicts import Verdict
 from metrics.contract import MetricSpec
 from service.report.groups import Grouping, attribute_label, heat_axes, ordered, ordinal
@@ -22,6 +23,7 @@ from service.report.wording import (
     words,
 )
 
+OUTCOME, HEALTH = "outcome:", "health_"
 WORST_SHOWN = 4
 """Worst items drawn at once for each tool."""
 
@@ -34,12 +36,33 @@ def script_json(value: object) -> Markup:
     return Markup(text)  # noqa: S704 - escaped just above
 
 
+def metric_name(spec: MetricSpec | None, metric: str) -> str:
+    """Words for a metric, an outcome's rate ("outcome:refused") or a health score."""
+    if spec is not None:
+        return spec.name
+    if metric.startswith(OUTCOME):
+        ended = metric.removeprefix(OUTCOME)
+        return f"Rate of “{OUTCOME_LABELS[Outcome(ended)] if ended in set(Outcome) else ended}”"
+    if metric.startswith(HEALTH):
+        return f"Health score, profile “{words(metric.removeprefix(HEALTH))}”"
+    return words(metric)
+
+
 def metric_entry(spec: MetricSpec | None, metric: str, unit: str) -> dict[str, Any]:
     """Name, unit, direction, threshold of a metric; only its id and unit where it has no spec."""
+    if spec is None and metric.startswith(HEALTH):
+        return {
+            "id": metric,
+            "name": metric_name(None, metric),
+            "unit": visible(unit),
+            "direction": "higher_is_better",
+            "says": DIRECTION_LABELS["higher_is_better"],
+            "perfect": 100,
+        }
     if spec is None:
         return {
             "id": metric,
-            "name": words(metric),
+            "name": metric_name(None, metric),
             "unit": visible(unit),
             "direction": "",
             "says": "",

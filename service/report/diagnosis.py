@@ -12,7 +12,7 @@ import numpy.typing as npt
 from domain.measurements import Measurement
 from domain.pictures import RgbPixels
 from preprocess.decode import encode_png
-from service.report.pictures import DIFFERENCE_CEILING, Points, Trio, make_trio
+from service.report.pictures import DIFFERENCE_CEILING, Points, Trio, make_trio, retained_flags
 from service.report.wording import figure, words
 
 PANEL = 480
@@ -47,7 +47,7 @@ def diagnosis_png(
     rows = -(-len(lines) // 3)
     height = HEAD + PANEL + GAP + (rows + 1) * LINE if lines else HEAD + PANEL + GAP
     canvas = np.full((height, 3 * PANEL + 4 * GAP, 3), PAPER, np.uint8)
-    retained = _retained(evidence)
+    retained = retained_flags(evidence)
     panels = (
         (
             trio.original,
@@ -75,11 +75,6 @@ def diagnosis_png(
 
 def _or_blank(pixels: RgbPixels | None) -> RgbPixels:
     return np.full((PANEL, PANEL, 3), 226, np.uint8) if pixels is None else pixels
-
-
-def _retained(evidence: Mapping[str, Any]) -> Sequence[bool] | None:
-    flags = evidence.get("retained")
-    return [bool(f) for f in flags] if flags is not None and len(flags) == 68 else None
 
 
 def _result_note(trio: Trio, retained: Sequence[bool] | None) -> str:

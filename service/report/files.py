@@ -6,6 +6,7 @@ import csv
 import hashlib
 import io
 import json
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -20,6 +21,7 @@ from service.report.groups import Grouping, grouping
 from service.report.html import render
 from service.report.model import ItemRow, MeasurementRow, RunData
 from service.report.tables import (
+    OutcomeRow,
     ReasonRow,
     exclusions,
     group_summaries,
@@ -96,8 +98,19 @@ def write_atomically(path: Path, content: bytes) -> Path:
 
 
 def to_json(value: object) -> bytes:
-    """Indented, sorted by key, ASCII (so that no direction marks hide in it), newline at the end."""
-    return (json.dumps(value, indent=1, sort_keys=True, allow_nan=False) + "\n").encode()
+    """Indented, sorted by key, ASCII (so that no direction marks hide in it), newline at the end.
+
+    A figure that is not finite becomes null: JSON has no word for it.
+    """
+    return (json.dumps(_finite(value), indent=1, sort_keys=True, allow_nan=False) + "\n").encode()
+
+
+def _finite(value: object) -> object:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(k): _finite(v) for k, v in value.items()}
+    return [_finite(v) for v in value] if isinstance(value, list | tuple) else value
 
 
 def neutral(cell: object) -> str:
@@ -130,8 +143,8 @@ def measurements_csv(data: RunData, groups: Grouping) -> str:
     for item in sorted(data.items, key=lambda i: i.item_id):
         tail = [neutral(groups.of(item, n)) for n in names]
         rows = sorted(figures.get(item.item_id, ()), key=lambda m: (m.metric, m.region))
-        for m in rows or (None,):
-            writer.writerow([*_cells(data, item, m), *tail])
+        shown: list[MeasurementRow | None] = [*rows] or [None]
+        writer.writerows([*_cells(data, item, m), *tail] for m in shown)
     return buffer.getvalue()
 
 
@@ -208,7 +221,7 @@ def _tools(data: RunData) -> list[dict[str, Any]]:
     return found
 
 
-def _outcome(row: Any) -> dict[str, Any]:
+def _outcome(row: OutcomeRow) -> dict[str, Any]:
     entry = asdict(row)
     entry["counts"] = {str(o): row.counts.get(o, 0) for o in Outcome}
     entry["rates"] = {

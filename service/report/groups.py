@@ -12,6 +12,10 @@ from service.report.wording import UNKNOWN, words
 
 MAX_GROUPS = 16
 """An attribute with more values than this (a name, a file) is no grouping."""
+NO_GROUPS = frozenset(
+    ("file", "pair_id", "source", "dataset", "licence", "license", "width", "height")
+)
+"""Columns about the file, not about the person."""
 MIN_PEOPLE = 5
 """Below this many people a group's figure is shown with a warning and no ratio is made of it."""
 SMALL_SHARE = 0.02
@@ -59,7 +63,7 @@ def order_key(value: str) -> tuple[int, float, str]:
     low = value.strip().lower()
     if low in _ITA_ORDER:
         return (1, float(_ITA_ORDER.index(low)), low)
-    last = value.split()[-1] if value.split() else ""
+    last = value.rsplit(maxsplit=1)[-1] if value.split() else ""
     if last in _ROMAN:
         return (1, float(_ROMAN[last]), low)
     number = re.match(r"\D{0,2}(\d+(?:\.\d+)?)", value)
@@ -69,6 +73,7 @@ def order_key(value: str) -> tuple[int, float, str]:
 
 
 def ordered(values: Iterable[str]) -> list[str]:
+    """Each value once, in the order groups are read."""
     return sorted(set(values), key=order_key)
 
 
@@ -94,7 +99,8 @@ class Grouping:
 def grouping(data: RunData) -> Grouping:
     """Collect attributes from items and originals; the measured ITA group comes from the originals."""
     merged: dict[str, dict[str, str]] = {}
-    for row in (*data.items, *data.instrument):
+    rows: tuple[ItemRow | InstrumentRow, ...] = (*data.items, *data.instrument)
+    for row in rows:
         known = {k: str(v) for k, v in row.attributes.items() if str(v).strip()}
         merged.setdefault(row.portrait_id, {}).update(known)
     planned = tuple(dict.fromkeys([*data.plan.groups, *(c.attribute for c in data.plan.claims)]))
@@ -102,7 +108,9 @@ def grouping(data: RunData) -> Grouping:
     for attributes in merged.values():
         for name, value in attributes.items():
             distinct.setdefault(name, Counter())[value] += 1
-    usable = [n for n in sorted(distinct) if 2 <= len(distinct[n]) <= MAX_GROUPS]
+    usable = [
+        n for n in sorted(distinct) if 2 <= len(distinct[n]) <= MAX_GROUPS and n not in NO_GROUPS
+    ]
     names = tuple(dict.fromkeys([*planned, *usable]))
     return Grouping(planned, names, merged)
 

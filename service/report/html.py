@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,13 +13,14 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from domain.measurements import Outcome
-from domain.verdicts import Verdict, VerdictKind
 from metrics.contract import MetricSpec
 from service.report import tables, wording
-from service.report.charts import interval_svg, payload, reaches, script_json
-from service.report.groups import MIN_PEOPLE, Grouping, attribute_label
+from service.report.cards import tool_card
+from service.report.charts import metric_name, payload, script_json
+from service.report.groups import MIN_PEOPLE, Grouping, attribute_label, ordered
 from service.report.model import RunData
 from service.report.pictures import embed
+from service.report.verdict_rows import verdict_rows
 
 HERE = Path(__file__).parent
 SCRIPTS = ("core.js", "state.js", "boxplot.js", "heatmap.js", "diagnosis.js", "items.js", "main.js")
@@ -49,6 +49,7 @@ def render(data: RunData, groups: Grouping, specs: Mapping[str, MetricSpec]) -> 
         "data": data,
         "w": wording,
         "attribute_label": attribute_label,
+        "metric_label": lambda metric: metric_name(specs.get(metric), metric),
         "min_people": MIN_PEOPLE,
         **_summary(data),
         **_sections(data, groups, specs),
@@ -99,24 +100,10 @@ def _finalize(value: Any) -> Any:
     return value if isinstance(value, Markup) else wording.visible(value)
 
 
-@dataclass(frozen=True)
-class ToolCard:
-    """One tool in the summary: its sentence and how its comparisons and items ended."""
-
-    label: str
-    models: str
-    line: str
-    mark: str
-    verdicts: Mapping[VerdictKind, int]
-    items: int
-    people: int
-    outcomes: Sequence[tuple[str, str, int, str]]
-
-
 def _summary(data: RunData) -> dict[str, Any]:
     under_test = [i for i in data.items if not i.control]
     return {
-        "cards": [_card(data, t) for t, control in tables.tool_order(data) if not control],
+        "cards": [tool_card(data, t) for t, control in tables.tool_order(data) if not control],
         "facts": [
             (f"{len({r.portrait_id for r in data.instrument}):,}", "portraits"),
             (f"{len({r.subject_id for r in data.instrument}):,}", "people"),
@@ -139,42 +126,16 @@ def _summary(data: RunData) -> dict[str, Any]:
     }
 
 
-def _card(data: RunData, label: str) -> ToolCard:
-    items = [i for i in data.items if i.tool == label]
-    verdicts = [v for v in data.verdicts if v.tool == label]
-    counts = {kind: sum(v.verdict is kind for v in verdicts) for kind in VerdictKind}
-    mark = "inconclusive"
-    if counts[VerdictKind.DISPARITY]:
-        mark = "disparity"
-    elif verdicts and counts[VerdictKind.EQUIVALENT] == len(verdicts):
-        mark = "equivalent"
-    ended = [(o, sum(i.outcome is o for i in items)) for o in Outcome]
-    return ToolCard(
-        label=label,
-        models=", ".join(sorted({i.model for i in items if i.model})),
-        line=wording.tool_line(verdicts, data.plan.groups),
-        mark=mark,
-        verdicts=counts,
-        items=len(items),
-        people=len({i.subject_id for i in items}),
-        outcomes=[
-            (str(o), wording.OUTCOME_LABELS[o], n, wording.percent(n, len(items)))
-            for o, n in ended
-            if n
-        ],
-    )
-
-
 def _sections(data: RunData, groups: Grouping, specs: Mapping[str, MetricSpec]) -> dict[str, Any]:
     planned = [a for a in groups.planned if a in groups.names]
     crossed = tables.outcome_attributes(groups)
     seen = {i.outcome for i in data.items if not i.control}
     controls = {label for label, control in tables.tool_order(data) if control}
+    tested = [v for v in data.verdicts if v.tool not in controls]
     return {
-        "verdicts": _verdict_rows(
-            data, [v for v in data.verdicts if v.tool not in controls], specs
-        ),
-        "control_verdicts": _verdict_rows(
+        "verdicts": verdict_rows(data, tested, specs),
+        "verdicts_all": len(tested),
+        "control_verdicts": verdict_rows(
             data, [v for v in data.verdicts if v.tool in controls], specs
         ),
         "outcome_columns": [o for o in Outcome if o in ALWAYS_SHOWN or o in seen],
@@ -195,7 +156,7 @@ def _exclusion_table(
     data: RunData, groups: Grouping, attribute: str
 ) -> tuple[list[str], list[tables.ReasonRow]]:
     rows = tables.exclusions(data, groups, attribute)
-    return tables.ordered({g for r in rows for g in r.by_group}), rows
+    return ordered({g for r in rows for g in r.by_group}), rows
 
 
 def _sources(data: RunData) -> list[str]:
@@ -207,55 +168,3 @@ def _sources(data: RunData) -> list[str]:
         if row.attributes.get(key)
     }
     return [data.plan.portraits.manifest, *sorted(found)]
-
-
-@dataclass(frozen=True)
-class VerdictRow:
-    """A verdict with the words and the mark the table shows; ``named`` when the plan claims it."""
-
-    verdict: Verdict
-    name: str
-    harm: str
-    label: str
-    mark: Markup
-    named: bool
-    event: str
-
-
-def _verdict_rows(
-    data: RunData, verdicts: Sequence[Verdict], specs: Mapping[str, MetricSpec]
-) -> list[VerdictRow]:
-    """Named claims first, then differences, then by adjusted p."""
-    claims = {(c.metric, c.attribute) for c in data.plan.claims}
-    reach = reaches(verdicts)
-    order = [VerdictKind.DISPARITY, VerdictKind.INCONCLUSIVE, VerdictKind.EQUIVALENT]
-    rows = []
-    for v in verdicts:
-        spec = specs.get(v.metric.partition("|")[0].partition(":")[0])
-        region = str(v.details.get("region") or "")
-        name = (spec.name if spec else wording.words(v.metric)) + (
-            f", {wording.words(region)}" if region and region != "face" else ""
-        )
-        rows.append(
-            VerdictRow(
-                verdict=v,
-                name=name,
-                harm=spec.harm if spec else "",
-                label=wording.VERDICT_LABELS[v.verdict],
-                mark=interval_svg(v, reach[v.metric]),
-                named=(v.metric, v.attribute) in claims,
-                event=wording.words(v.event) if v.event else "",
-            )
-        )
-
-    def rank(r: VerdictRow) -> tuple[Any, ...]:
-        p = r.verdict.p_adjusted
-        return (
-            not r.named,
-            order.index(r.verdict.verdict),
-            2.0 if p is None else p,
-            r.name,
-            r.verdict.tool,
-        )
-
-    return sorted(rows, key=rank)

@@ -29,7 +29,7 @@ Matrix = npt.NDArray[np.float64]
 
 SIDE = 288
 """Pixels of an embedded crop's side."""
-FINE = 2 * SIDE
+FINE = 3 * SIDE // 2
 """Differences are computed at this side and averaged down, so that lost fine detail shows."""
 DIFFERENCE_SIDE = 144
 DIFFERENCE_CEILING = 30.0
@@ -49,6 +49,32 @@ def evidence_points(evidence: Mapping[str, Any], key: str) -> Points | None:
     except (TypeError, ValueError):
         return None
     return points if points.shape == (68, 2) and bool(np.isfinite(points).all()) else None
+
+
+def retained_flags(evidence: Mapping[str, Any]) -> list[bool] | None:
+    """68 flags, False for a point that is displaced or whose anatomy is gone; None where unknown.
+
+    Read from ``retained`` (68 flags), else from ``lost`` (numbers of points) or ``collapsed``.
+    """
+    flags = evidence.get("retained")
+    if flags is not None and len(flags) == 68:
+        return [bool(f) for f in flags]
+    if evidence.get("collapsed"):
+        return [False] * 68
+    lost = evidence.get("lost")
+    return None if lost is None else [i not in set(lost) for i in range(68)]
+
+
+def _scaled(evidence: Mapping[str, Any], which: str, size: tuple[int, int]) -> Points | None:
+    """Points of one picture in its own pixels; the instrument may have measured a copy of another
+    size (``original_size``, ``edited_size``), an unstretched one for example."""
+    points = evidence_points(evidence, f"{which}_points")
+    measured = evidence.get(f"{which}_size")
+    if points is None or not measured:
+        return points
+    ratio = np.array([size[0] / measured[0], size[1] / measured[1]], dtype=np.float64)
+    scaled: Points = (points + 0.5) * ratio - 0.5
+    return scaled
 
 
 def similarity(source: Points, target: Points) -> Matrix:
@@ -82,8 +108,8 @@ def crop_square(
     if points is not None:
         low, high = points.min(axis=0), points.max(axis=0)
         width, height = high - low
-        side = 1.32 * max(width, 1.3 * height, 8.0)
-        centre = (low[0] + width / 2, low[1] + height * 0.4)
+        side = max(1.45 * width, 1.78 * height, 8.0)
+        centre = (low[0] + width / 2, low[1] + height * 0.36)
     elif box is not None and len(box) == 4:
         side = 1.35 * max(float(box[2]), float(box[3]), 8.0)
         centre = (float(box[0]) + float(box[2]) / 2, float(box[1]) + float(box[3]) / 2)
@@ -111,7 +137,7 @@ def make_trio(
 ) -> Trio:
     """Crop and register one pair on a grid of ``side`` pixels."""
     height, width = original.shape[:2]
-    points = evidence_points(evidence, "original_points")
+    points = _scaled(evidence, "original", (width, height))
     left, top, extent = crop_square(points, evidence.get("face_box"), (width, height))
     scale = side / extent
     to_grid = np.array([[scale, 0, -left * scale], [0, scale, -top * scale]])
@@ -119,7 +145,7 @@ def make_trio(
     first, known = _warp(original, to_grid, side)
     if edited is None:
         return Trio(first, None, None, shown, None, "no edited picture")
-    after = evidence_points(evidence, "edited_points")
+    after = _scaled(evidence, "edited", (edited.shape[1], edited.shape[0]))
     if points is not None and after is not None:
         register = similarity(after[STABLE], points[STABLE])
         aligned = "registered on eyes, nose and mouth"
@@ -161,7 +187,8 @@ def colour_difference(first: RgbPixels, second: RgbPixels) -> npt.NDArray[np.flo
     """(h, w) float32 CIE76 difference, for pictures only: figures come from the metrics."""
     a = cv2.cvtColor(first.astype(np.float32) / 255, cv2.COLOR_RGB2LAB)
     b = cv2.cvtColor(second.astype(np.float32) / 255, cv2.COLOR_RGB2LAB)
-    return np.asarray(np.sqrt(((a - b) ** 2).sum(axis=2)), dtype=np.float32)
+    squares = cv2.transform(cv2.pow(a - b, 2), np.ones((1, 3), np.float32))
+    return np.asarray(cv2.sqrt(squares), dtype=np.float32)
 
 
 @dataclass(frozen=True)
@@ -229,7 +256,7 @@ class _Store:
             entry["d"] = self._keep(_as_grey(trio.difference))
         entry["op"] = _flat(trio.original_points)
         entry["ep"] = _flat(trio.edited_points)
-        entry["kept"] = _flags(item.evidence.get("retained"))
+        entry["kept"] = _letters(retained_flags(item.evidence))
         self.items[item.item_id] = entry
 
     def _keep(self, pixels: RgbPixels) -> int:
@@ -259,7 +286,5 @@ def _flat(points: Points | None) -> list[float] | None:
     return None if points is None else [int(v) for v in np.round(points * 1000 / FINE).ravel()]
 
 
-def _flags(retained: Sequence[Any] | None) -> str | None:
-    if retained is None or len(retained) != 68:
-        return None
-    return "".join("1" if r else "0" for r in retained)
+def _letters(retained: Sequence[bool] | None) -> str | None:
+    return None if retained is None else "".join("1" if r else "0" for r in retained)

@@ -36,6 +36,7 @@ class OutcomeRow:
 
     @property
     def pass_rate(self) -> float | None:
+        """Share of all requests that passed, 0..1; a request without a picture did not pass."""
         return self.passed / self.items if self.items else None
 
 
@@ -173,9 +174,9 @@ def _retest_items(data: RunData) -> dict[str, str]:
 def _retest_figures(data: RunData, retest: Mapping[str, str]) -> dict[str, dict[str, float]]:
     found: dict[str, dict[str, float]] = {}
     for m in data.measurements:
-        if m.item_id in retest and m.region == "face" and m.metric in RETEST_METRICS:
-            if m.value is not None:
-                found.setdefault(m.metric, {})[m.item_id] = m.value
+        wanted = m.item_id in retest and m.region == "face" and m.metric in RETEST_METRICS
+        if wanted and m.value is not None:
+            found.setdefault(m.metric, {})[m.item_id] = m.value
     return {m: found[m] for m in RETEST_METRICS if m in found}
 
 

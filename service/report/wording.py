@@ -42,6 +42,21 @@ OUTCOME_MEANINGS: dict[Outcome, str] = {
     Outcome.FAILED: "The tool broke or gave no answer.",
 }
 
+VERDICT_TALLIES: dict[VerdictKind, tuple[str, str]] = {
+    VerdictKind.DISPARITY: ("difference found", "differences found"),
+    VerdictKind.EQUIVALENT: ("same within the margin", "same within the margin"),
+    VerdictKind.INCONCLUSIVE: ("cannot be told yet", "cannot be told yet"),
+}
+
+FACT_LABELS = {
+    "ied": "eye distance, px",
+    "ied_px": "eye distance, px",
+    "mean_luma": "brightness, 0-255",
+    "laplacian_variance": "fine detail (Laplacian variance)",
+    "measured_ita": "measured ITA, degrees",
+    "faces": "faces in the picture",
+}
+
 VERDICT_LABELS: dict[VerdictKind, str] = {
     VerdictKind.DISPARITY: "Difference found",
     VerdictKind.EQUIVALENT: "Same within the margin",
@@ -100,6 +115,8 @@ LIMITS: tuple[str, ...] = (
     " originals and on re-saved copies; a tool's figure no larger than that noise says nothing.",
 )
 
+_JOINERS = "\u200c\u200d"
+"""Several scripts cannot be written without them, and they reorder nothing."""
 _UNSAFE = {"Cc", "Cf", "Cs", "Co", "Cn"}
 
 
@@ -112,6 +129,8 @@ def visible(text: object) -> str:
     for char in str(text):
         if char in "\n\r\t":
             out.append(" ")
+        elif char in _JOINERS:
+            out.append(char)
         elif unicodedata.category(char) in _UNSAFE:
             out.append("\N{REPLACEMENT CHARACTER}")
         else:
@@ -166,14 +185,14 @@ def duration(seconds: float) -> str:
 
 
 def strongest(verdicts: Sequence[Verdict]) -> Verdict | None:
-    """The difference a reader must know first: named claims have the smallest adjusted p; ties go to
-    the effect that is largest in margins."""
+    """The difference a reader must know first: claims named in the plan, then the smallest adjusted p;
+    ties go to the effect that is largest in margins."""
     found = [v for v in verdicts if v.verdict is VerdictKind.DISPARITY]
 
-    def rank(v: Verdict) -> tuple[float, float, str]:
+    def rank(v: Verdict) -> tuple[bool, float, float, str]:
         p = v.p_adjusted if v.p_adjusted is not None else 1.0
         size = abs(v.effect or 0.0) / v.margin if v.margin else abs(v.effect or 0.0)
-        return (p, -size, v.metric)
+        return (v.details.get("family") == "exploratory", p, -size, v.metric)
 
     return min(found, key=rank) if found else None
 
@@ -182,7 +201,9 @@ def tool_line(verdicts: Sequence[Verdict], attributes: Sequence[str]) -> str:
     """One plain sentence about one tool: which harm falls on whom, or that none could be shown."""
     first = strongest(verdicts)
     if first is not None:
-        return first.sentence or (
+        said = first.sentence.removeprefix(first.tool)
+        said = said.partition(": ")[2] if said != first.sentence else said
+        return said[:1].upper() + said[1:] or (
             f"{words(first.metric)}: {first.groups[0]} and {first.groups[1]} differ by {figure(first.effect)}."
         )
     if not verdicts:

@@ -56,6 +56,9 @@ function ticks(low, high, wanted) {
 }
 
 // Colours for people with any colour vision: Okabe-Ito for names, a cividis ramp for scales.
+const dark = matchMedia("(prefers-color-scheme: dark)");
+const NAMED_DARK = ["#56b4e9", "#e69f00", "#2fc48d", "#e08bbd", "#d8c25a", "#9fd3f7", "#bda2e0", "#b0b0b0"];
+const RAMP_DARK = [[92, 132, 196], [116, 142, 178], [142, 150, 154], [172, 163, 132], [208, 188, 104], [245, 216, 84]];
 const NAMED = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#8a6d00", "#56b4e9", "#7a5195", "#666666"];
 const RAMP = [[0, 54, 112], [64, 81, 107], [112, 112, 115], [154, 143, 112], [200, 178, 86], [245, 214, 70]];
 
@@ -71,8 +74,8 @@ function groupColour(attribute, value) {
   if (value === "unknown") return "#8b8f96";
   const known = attribute.values.filter((v) => v !== "unknown");
   const place = known.indexOf(value);
-  if (attribute.ordinal) return rgb(ramp(RAMP, known.length < 2 ? 0.4 : place / (known.length - 1)));
-  return NAMED[place % NAMED.length];
+  if (attribute.ordinal) return rgb(ramp(dark.matches ? RAMP_DARK : RAMP, known.length < 2 ? 0.4 : place / (known.length - 1)));
+  return (dark.matches ? NAMED_DARK : NAMED)[place % NAMED.length];
 }
 
 function inkOn(c) {

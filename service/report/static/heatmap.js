@@ -45,7 +45,7 @@ function heatColour(metric, values, reach, value) {
 }
 
 function heatCell(cell, metric, values, reach) {
-  if (!cell) return el("td", { class: "empty" }, "no one");
+  if (!cell) return el("td", { class: "empty" }, "no figure");
   const colour = heatColour(metric, values, reach, cell.mean);
   const thin = cell.n < MIN_PEOPLE;
   const [row, column] = cell.place.split("\n");

@@ -127,6 +127,7 @@ function start() {
   watchSections();
   if (linked) byId("explore").scrollIntoView();
   if (state.item !== null) showItem(state.item, listed.map((r) => r.index));
+  dark.addEventListener("change", drawBoxes);
   let width = innerWidth;
   addEventListener("resize", () => { if (innerWidth !== width) { width = innerWidth; drawBoxes(); } });
   addEventListener("hashchange", () => { if (readAddress()) { fillFilters(); drawAll(); } });
