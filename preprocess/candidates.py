@@ -58,6 +58,14 @@ class Engine(Protocol):
         """Every face in contiguous (h, w, 3) uint8 RGB. Raises ModelMissing."""
         ...
 
+    def look_again(self, pixels: RgbPixels) -> list[Candidate]:
+        """More patient, for a picture in which ``detect`` saw nobody: large, cut or shaded faces."""
+        ...
+
+    def look_around(self, pixels: RgbPixels, known: Sequence[Candidate]) -> list[Candidate]:
+        """Smaller faces beside those known already."""
+        ...
+
     def close(self) -> None:
         """Free the models."""
         ...

@@ -4,16 +4,33 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import cv2
+import numpy as np
+
 from domain.faces import Face
-from domain.pictures import Picture
-from preprocess.candidates import Candidate, Engine, choose
+from domain.pictures import Picture, RgbPixels
+from preprocess.candidates import Candidate, Engine, choose, merge
 from preprocess.engines_dlib import DlibEngine
 from preprocess.engines_mediapipe import MediapipeEngine
+from preprocess.face_notes import (
+    FLAT_REFUSED,
+    TILT_REFUSED,
+    look_at,
+    look_notes,
+    place_notes,
+    points_outside,
+    tilt_of,
+)
+from preprocess.views import QUARTER_TURNS
 
 MIN_SIDE = 80
 """Shorter side of a picture, in pixels, below which no face is searched."""
-MIN_IED = 24.0
+MIN_IED = 20.0
 """Distance of the eyes, in pixels, below which skin and fine detail cannot be measured."""
+MAX_OUTSIDE = 22
+"""Points (a third) that may lie outside the picture: what is not in the picture is only guessed."""
+TURNED_SIDE = 512
+"""Longer side, in pixels, at which quarter turns are tried."""
 ENGINES = ("mediapipe", "dlib")
 
 
@@ -22,9 +39,9 @@ class FaceSearch:
     """What a search found.
 
     ``face`` is None exactly when ``reason`` (a short sentence) says why. ``code`` is the stable
-    word for it: "image_too_small", "no_face", "not_upright", "not_human", "face_too_small", "" when
-    there is a face. Only "no_face", "not_upright" and "not_human" mean that a face was lost; the
-    small ones mean that the instrument cannot judge. ``count`` is how many faces were seen.
+    word for it: "image_too_small", "no_face", "not_upright", "not_human", "face_cut",
+    "face_too_small", "" when there is a face. Only "no_face", "not_upright" and "not_human" mean
+    that a face was lost; the others mean that the instrument cannot judge. ``count`` is how many faces were seen.
     """
 
     face: Face | None
@@ -55,45 +72,90 @@ class FaceFinder:
         """Name of the engine that speaks."""
         return self._engine.name
 
-    def find(self, picture: Picture, near: tuple[float, float] | None = None) -> FaceSearch:
+    def find(
+        self,
+        picture: Picture,
+        near: tuple[float, float] | None = None,
+        thorough: bool = False,
+    ) -> FaceSearch:
         """The face to measure.
 
-        ``near`` is the place of the original's face centre in fractions of the picture's width and
-        height; in an edited picture the face nearest to it is taken instead of the largest.
-        Raises ModelMissing.
+        ``near`` is the place of the original's face in fractions of the picture's width and height
+        (``place_of``); in an edited picture the face nearest to it is taken instead of the largest.
+        ``thorough`` also looks for small faces beside the one found, so that ``count`` holds them
+        too (0.1 s more). Raises ModelMissing.
         """
         side = min(picture.width, picture.height)
         if side < MIN_SIDE:
             reason = f"image too small for measuring ({side} px, {MIN_SIDE} needed)"
             return FaceSearch(None, reason, 0, "image_too_small")
         found = self._engine.detect(picture.pixels)
+        second_look = not found
+        if second_look:
+            found = self._engine.look_again(picture.pixels)
+        if not found:
+            turn = self._turned(picture.pixels)
+            if turn is not None:
+                reason = f"no upright face (one is seen when turned by {turn} degrees)"
+                return FaceSearch(None, reason, 0, "not_upright")
+            found = self._engine.look_around(picture.pixels, ())
         if not found:
             return FaceSearch(None, "no face found", 0, "no_face")
+        if thorough:
+            found = merge(found, self._engine.look_around(picture.pixels, found))
         chosen = choose(found, picture.width, picture.height, near)
-        face = self._face(picture, chosen, found, near)
-        if face.ied < MIN_IED:
-            reason = (
-                f"face too small for measuring (eyes {face.ied:.0f} px apart, {MIN_IED:.0f} needed)"
-            )
-            return FaceSearch(None, reason, len(found), "face_too_small")
-        return FaceSearch(face, None, len(found))
+        return self._judged(picture, chosen, len(found), near, second_look)
 
     def close(self) -> None:
         """Free the models; the finder may still be used and then loads them again."""
         self._engine.close()
 
-    def _face(
+    def _turned(self, pixels: RgbPixels) -> int | None:
+        """The quarter turn, in degrees clockwise, that brings a face upright; None without one."""
+        shrink = min(1.0, TURNED_SIDE / max(pixels.shape[:2]))
+        size = tuple(max(round(n * shrink), 1) for n in pixels.shape[1::-1])
+        small = cv2.resize(pixels, size, interpolation=cv2.INTER_AREA) if shrink < 1 else pixels
+        for degrees, code in QUARTER_TURNS.items():
+            turned = np.ascontiguousarray(cv2.rotate(small, code), dtype=np.uint8)
+            if any(abs(tilt_of(c.points)) < 45 for c in self._engine.detect(turned)):
+                return degrees
+        return None
+
+    def _judged(
         self,
         picture: Picture,
         chosen: Candidate,
-        found: list[Candidate],
+        count: int,
         near: tuple[float, float] | None,
-    ) -> Face:
-        notes = []
-        if len(found) > 1:
+        second_look: bool,
+    ) -> FaceSearch:
+        """The chosen face with its notes, or why it cannot be measured."""
+        points = chosen.points
+        tilt = tilt_of(points)
+        if abs(tilt) > TILT_REFUSED:
+            reason = f"no upright face (rotated by {abs(tilt):.0f} degrees)"
+            return FaceSearch(None, reason, count, "not_upright")
+        outside = points_outside(points, picture.width, picture.height)
+        if outside > MAX_OUTSIDE:
+            reason = f"face cut by the picture's edge ({outside} of 68 points lie outside)"
+            return FaceSearch(None, reason, count, "face_cut")
+        look = look_at(picture, points)
+        if look is None or look.flat >= FLAT_REFUSED:
+            reason = "no human face (what was found is a flat drawing or lies outside the picture)"
+            return FaceSearch(None, reason, count, "not_human")
+        notes = [*place_notes(points, picture.width, picture.height), *look_notes(look)]
+        if second_look:
+            notes.append("face found only at a second look: turned away, cut, shaded or small")
+        if count > 1:
             how = "the largest" if near is None else "the one at the original's place"
-            notes.append(f"{len(found)} faces found, {how} was taken")
-        return Face(picture, chosen.points, chosen.box, self.engine, len(found), tuple(notes))
+            notes.insert(0, f"{count} faces found, {how} was taken")
+        face = Face(picture, points, chosen.box, self.engine, count, tuple(notes))
+        if face.ied < MIN_IED:
+            reason = (
+                f"face too small for measuring (eyes {face.ied:.0f} px apart, {MIN_IED:.0f} needed)"
+            )
+            return FaceSearch(None, reason, count, "face_too_small")
+        return FaceSearch(face, None, count)
 
 
 def place_of(face: Face) -> tuple[float, float]:
