@@ -52,12 +52,18 @@ class Adapter(Protocol):
     spec: ToolSpec
     model: str
 
-    def edit(self, request: EditRequest) -> EditOutcome: ...
+    def edit(self, request: EditRequest) -> EditOutcome:
+        """Do one piece of work. Whatever goes wrong is a value, Refused or Failed, never raised."""
+        ...
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Free everything; may be called twice."""
+        ...
 
 
 class AdapterModule(Protocol):
+    """What a module (or object) must offer to be found as a tool."""
+
     SPEC: ToolSpec
 
     def build(self, settings: Mapping[str, Any]) -> Adapter:

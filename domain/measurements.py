@@ -9,6 +9,8 @@ from typing import Any
 
 
 class Status(StrEnum):
+    """Whether there is a figure."""
+
     MEASURED = "measured"
     NOT_MEASURABLE = "not_measurable"
 
@@ -58,11 +60,14 @@ class Measurement:
 
     @classmethod
     def missing(cls, metric: str, unit: str, reason: str, region: str = FACE_REGION) -> Measurement:
+        """The absence of a figure, with its reason in a sentence for people."""
         return cls(metric, None, unit, Status.NOT_MEASURABLE, reason, region)
 
 
 class Decision(StrEnum):
-    PASS = "pass"
+    """What a gate says; inconclusive means that the figures do not suffice for either."""
+
+    PASS = "pass"  # noqa: S105 - not a password
     FAIL = "fail"
     INCONCLUSIVE = "inconclusive"
 
@@ -98,6 +103,7 @@ class PairResult:
     evidence: Mapping[str, Any] = field(default_factory=dict)
 
     def figure(self, metric: str, region: str = FACE_REGION) -> Measurement | None:
+        """The measurement of ``metric`` in ``region``, None when nobody tried to take it."""
         for m in self.measurements:
             if m.metric == metric and m.region == region:
                 return m

@@ -59,8 +59,10 @@ class Picture:
 
     @property
     def width(self) -> int:
+        """Pixels across."""
         return int(self.pixels.shape[1])
 
     @property
     def height(self) -> int:
+        """Pixels down."""
         return int(self.pixels.shape[0])

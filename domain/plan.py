@@ -39,6 +39,7 @@ class ToolChoice(_Part):
 
     @property
     def label(self) -> str:
+        """The name that reports use for this tool with these settings."""
         return self.name or self.id
 
 

@@ -8,6 +8,8 @@ from enum import StrEnum
 
 
 class VerdictKind(StrEnum):
+    """A difference beyond the margin, one shown to lie within it, or neither shown."""
+
     DISPARITY = "disparity"
     EQUIVALENT = "equivalent"
     INCONCLUSIVE = "inconclusive"

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 
 class Direction(StrEnum):
+    """Which end of a metric is good."""
+
     HIGHER_IS_BETTER = "higher_is_better"
     LOWER_IS_BETTER = "lower_is_better"
     SIGNED = "signed"
@@ -48,9 +50,13 @@ class MetricSpec:
 
 
 class MetricModule(Protocol):
+    """What a module of this package must offer to be found as a metric."""
+
     SPECS: tuple[MetricSpec, ...]
 
-    def measure(self, pair: FacePair) -> list[Measurement]: ...
+    def measure(self, pair: FacePair) -> list[Measurement]:
+        """Every figure of ``SPECS`` for one pair; one that cannot be had is a missing one."""
+        ...
 
 
 @cache
