@@ -57,7 +57,7 @@ class Adapter(Protocol):
         ...
 
     def close(self) -> None:
-        """Free everything; may be called twice."""
+        """Free memory, processes and connections."""
         ...
 
 
