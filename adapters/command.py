@@ -79,9 +79,10 @@ class CommandSettings(Settings):
 def build(settings: Mapping[str, Any]) -> Adapter:
     """Make the tool. Raises LikenessError on a wrong setting or a program that is not there."""
     checked = read_settings(CommandSettings, settings, SPEC.id)
-    program = shutil.which(checked.argv[0], path=None)
-    if program is None and checked.cwd:
+    program = None
+    if checked.cwd:  # a program beside the plan comes before one on the PATH
         program = shutil.which(str(Path(checked.cwd, checked.argv[0])))
+    program = program or shutil.which(checked.argv[0])
     if program is None:
         raise LikenessError(f"tool 'command': program '{checked.argv[0]}' was not found")
     if checked.cwd and not Path(checked.cwd).is_dir():

@@ -19,13 +19,15 @@ from adapters.guard import one_line
 KEPT_ENVIRONMENT = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TZ")
 STDERR_TAIL = 8192
 """Bytes of stderr kept: enough for the last line, however much a program writes."""
+LONGEST_LINE = 2000
 POLL_S = 0.1
 
 _ESCAPES = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07]*\x07|.)")
-_NAMED_SECRET = re.compile(
-    r"(?i)((?:[\w-]*(?:key|token|secret|passw(?:or)?d|credential|signature)|authorization|bearer|basic)"
-    r"[\"']?\s*[:=\s]\s*)(?:bearer\s+|basic\s+)?[\"']?[^\s\"',;]{4,}"
+_NAMED = r"(?:[\w-]*(?:key|token|secret|passw(?:or)?d|credential|signature)|authorization)"
+_WRITTEN_SECRET = re.compile(
+    rf"(?i)({_NAMED}[\"']?\s*[:=]\s*)(?:bearer\s+|basic\s+)?[\"']?[^\s\"',;]{{4,}}"
 )
+_SPOKEN_SECRET = re.compile(rf"(?i)((?:{_NAMED}|bearer|basic)\s+)(?=\S*\d)[^\s,;]{{4,}}")
 _KEY_SHAPE = re.compile(
     r"\b(?:sk|pk|rk|ghp|gho|hf|xox[a-z]|r8|AKIA|AIza|eyJ)[-_]?[A-Za-z0-9_\-.]{12,}"
     r"|\b(?=[A-Za-z0-9+_\-]*\d)(?=[A-Za-z0-9+_\-]*[A-Za-z])[A-Za-z0-9+_\-]{28,}={0,2}"
@@ -82,7 +84,10 @@ def run_program(
         process.wait()
         reader.join(timeout=2)
     secrets = [shared[name] for name in pass_env if name in shared]
-    said = last_line(bytes(tail), secrets).replace(f"{scratch}/", "")
+    heard = bytes(tail)
+    if len(heard) == STDERR_TAIL:  # it may begin in the middle of a key, which none would know
+        heard = heard.partition(b" ")[2]
+    said = last_line(heard, secrets).replace(f"{scratch}/", "")
     return Ended(process.returncode, stopped, said)
 
 
@@ -115,9 +120,10 @@ def last_line(stderr: bytes, secrets: Iterable[str] = ()) -> str:
     """The last line with words in it, at most 200 characters, nothing in it that looks like a key."""
     text = _ESCAPES.sub("", stderr.decode("utf-8", errors="replace"))
     lines = [line for line in re.split(r"[\r\n]+", text) if line.strip()]
-    line = lines[-1] if lines else ""
+    line = lines[-1][:LONGEST_LINE] if lines else ""
     for secret in sorted((s for s in secrets if len(s) >= 4), key=len, reverse=True):
         line = line.replace(secret, "[removed]")
     line = _URL_LOGIN.sub(r"\1[removed]@", line)
-    line = _NAMED_SECRET.sub(r"\1[removed]", line)
+    for pattern in (_WRITTEN_SECRET, _SPOKEN_SECRET):
+        line = pattern.sub(r"\1[removed]", line)
     return one_line(_KEY_SHAPE.sub("[removed]", line))

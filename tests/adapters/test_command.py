@@ -102,6 +102,9 @@ def test_a_named_secret_is_cut_out_of_the_reason(monkeypatch: pytest.MonkeyPatch
     [
         ("401: api_key=abcd1234efgh is wrong", "401: api_key=[removed] is wrong"),
         ("Authorization: Bearer abc.def.ghi", "Authorization: [removed]"),
+        ("invalid token ab12cd34", "invalid token [removed]"),
+        ("token limit exceeded",) * 2,
+        ("KeyError: 'width'",) * 2,
         ("bad key sk-abcdefghijklmnop1234", "[removed]"),
         ("https://me:pass@host/x failed", "https://[removed]@host/x failed"),
         ("id 0123456789abcdef0123456789abcdef", "id [removed]"),
@@ -245,3 +248,12 @@ def test_a_program_that_cannot_start_is_a_failure(tmp_path: Path) -> None:
     )
     assert isinstance(outcome, Failed)
     assert "Exec format error" in outcome.reason
+
+
+def test_a_program_in_the_folder_named_is_found_there(tmp_path: Path) -> None:
+    script = tmp_path / "tool.sh"
+    script.write_text('#!/bin/sh\ncp "$1" "$2"\n')
+    script.chmod(0o755)
+    settings = {"argv": ["tool.sh", "{input}", "{output}"], "cwd": os.fspath(tmp_path)}
+    outcome = build("command", settings).edit(EditRequest("a", Task.RETOUCH, PICTURE))
+    assert outcome == Edited(PICTURE)
