@@ -98,9 +98,8 @@ def skin_colours(pair: FacePair) -> tuple[LabColour, LabColour] | str:
     skin = skin_region(pair)
     if skin.reason is not None:
         return skin.reason
-    before = mean_lab(pixels_under(pair.original_crop, skin))
-    after = mean_lab(pixels_under(pair.edited_crop, skin))
-    return before, after
+    before, after = pixels_under(skin, (pair.original_crop, pair.edited_crop))
+    return mean_lab(before), mean_lab(after)
 
 
 def measure(pair: FacePair) -> list[Measurement]:

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 VARIANCE = "levels²"
 OCTAVES = "log2"
-KEPT_SHARE = 0.05
-"""The noise floor may explain at most 95 % of a face's detail: the estimate is only an estimate."""
+KEPT_SHARE = 0.02
+"""The noise floor may explain at most 98 % of a face's detail: the estimate is only an estimate."""
 LIMIT = 8.0
 _DOCUMENT = "Laplacian variance as a measure of detail: Pech-Pacheco et al., ICPR 2000"
 
@@ -104,7 +104,7 @@ def _detail_change(name: str, detail: RegionDetail, noise: tuple[float, float]) 
 def relative_energy(variance: float, noise: float, luma: float) -> float:
     """Detail energy relative to brightness: Laplacian variance less noise, over luma squared.
 
-    Floored at a twentieth of the variance and at what rounding to eight bits leaves, so that it is
+    Floored at a fiftieth of the variance and at what rounding to eight bits leaves, so that it is
     above zero for a blank picture too.
     """
     return max(variance - noise, KEPT_SHARE * variance, ROUNDING) / max(luma, 1.0) ** 2

@@ -24,20 +24,20 @@ Pixels = npt.NDArray[np.uint8]
 CHANGED_LEVELS = 4
 """A pixel counts as changed when any channel moves by more than this: rounding of two decodes and
 a colour conversion stays within it."""
-MAX_COMPARED = 260_000
+MAX_COMPARED = 65_000
 MIN_COMPARED = 100
-FULLY_EDIT = 255
+ACT = 128
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Compared:
-    """(h, w, 3) original and edited pixels with the (h, w) uint8 mask given to the tool (None
-    where there was none) and the (h, w) flags of real pixels."""
+    """(h, w, 3) original and edited pixels side by side, with two (h, w) uint8 0/1 masks: where
+    the tool was told to act and where it was told not to touch (None when it had no mask)."""
 
     original: Pixels
     edited: Pixels
-    mask: Pixels | None
-    real: npt.NDArray[np.bool_]
+    act: Pixels
+    protect: Pixels | None
 
 
 @once_per_pair
@@ -45,32 +45,39 @@ def compared(pair: FacePair) -> Compared:
     """The pixels of a pair that are set side by side, cached."""
     mask = pair.edit_mask
     if mask is None:
-        return Compared(pair.original_crop, pair.edited_crop, None, pair.valid)
+        return _thin(pair.original_crop, pair.edited_crop, None, [pair.valid])
     before, after = pair.original.picture, pair.edited.picture
     if before.pixels.shape == after.pixels.shape and mask.values.shape == before.pixels.shape[:2]:
-        step = max(1, round((mask.values.size / MAX_COMPARED) ** 0.5))
-        thin = (slice(step // 2, None, step), slice(step // 2, None, step))
-        real = np.ones(mask.values[thin].shape, np.bool_)
-        for picture in (before, after):
-            if picture.opaque is not None:
-                real &= picture.opaque[thin]
-        return Compared(before.pixels[thin], after.pixels[thin], mask.values[thin], real)
+        opaque = [p.opaque for p in (before, after) if p.opaque is not None]
+        return _thin(before.pixels, after.pixels, mask.values, opaque)
+    whole = cv2.resize(mask.values, (before.width, before.height), interpolation=cv2.INTER_NEAREST)
     height, width = pair.valid.shape
-    spread = cv2.resize(mask.values, (before.width, before.height), interpolation=cv2.INTER_NEAREST)
-    placed = cv2.warpAffine(
-        spread,
-        pair.to_crop,
-        (width, height),
-        flags=cv2.INTER_NEAREST,
-        borderValue=FULLY_EDIT // 2,
-    )
-    return Compared(pair.original_crop, pair.edited_crop, placed, pair.valid)
+    placed = cv2.warpAffine(whole, pair.to_crop, (width, height), flags=cv2.INTER_NEAREST)
+    return _thin(pair.original_crop, pair.edited_crop, placed, [pair.valid])
 
 
-def difference(sides: Compared, chosen: npt.NDArray[np.bool_]) -> tuple[float, float]:
-    """Mean |difference| in 8-bit levels and share of changed pixels, over the chosen ones."""
-    apart = cv2.absdiff(
-        np.ascontiguousarray(sides.original[chosen]), np.ascontiguousarray(sides.edited[chosen])
-    )
-    changed = apart.max(axis=1) > CHANGED_LEVELS
-    return float(apart.mean()), float(changed.mean())
+def _thin(
+    original: Pixels, edited: Pixels, mask: Pixels | None, real: list[npt.NDArray[np.bool_]]
+) -> Compared:
+    height, width = original.shape[:2]
+    step = max(1, round((height * width / MAX_COMPARED) ** 0.5))
+    grid = (slice(step // 2, None, step), slice(step // 2, None, step))
+    before, after = (np.ascontiguousarray(side[grid]) for side in (original, edited))
+    shown = np.ones(before.shape[:2], np.uint8)
+    for flags in real:
+        shown &= flags[grid].astype(np.uint8)
+    if mask is None:
+        return Compared(before, after, shown, None)
+    values = mask[grid]
+    act = (values >= ACT).astype(np.uint8) & shown
+    return Compared(before, after, act, (values == 0).astype(np.uint8) & shown)
+
+
+def difference(sides: Compared, chosen: Pixels) -> tuple[float, float]:
+    """Mean |difference| in 8-bit levels and share of changed pixels, under a 0/1 mask."""
+    apart = cv2.absdiff(sides.original, sides.edited)
+    mean = sum(cv2.mean(apart, mask=chosen)[:3]) / 3.0
+    furthest = cv2.max(cv2.max(*cv2.split(apart)[:2]), np.ascontiguousarray(apart[..., 2]))
+    changed = cv2.inRange(furthest, CHANGED_LEVELS + 1, 255)
+    both = cv2.countNonZero(cv2.bitwise_and(changed, chosen))
+    return mean, both / cv2.countNonZero(chosen)

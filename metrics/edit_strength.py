@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import cv2
 import numpy as np
 
 from domain.measurements import Measurement
@@ -19,9 +20,8 @@ from metrics.lab import ciede2000, rgb_to_lab
 if TYPE_CHECKING:
     from metrics.pair import FacePair
 
-SAMPLES = 2000
+SAMPLES = 1500
 """CIEDE2000 of a pixel is dear: the mean is taken over this many, spread evenly."""
-ACT = 128
 
 SPECS = (
     MetricSpec(
@@ -54,27 +54,22 @@ SPECS = (
 def measure(pair: FacePair) -> list[Measurement]:
     """Both figures over the mask's white part, or over the face's crop without a mask."""
     sides = compared(pair)
-    acted = sides.real if sides.mask is None else (sides.mask >= ACT) & sides.real
-    if np.count_nonzero(acted) < MIN_COMPARED:
+    if cv2.countNonZero(sides.act) < MIN_COMPARED:
         reason = "the mask asks for nothing that both pictures show"
         return [Measurement.missing(spec.id, spec.unit, reason) for spec in SPECS]
-    _, changed = difference(sides, acted)
+    _, changed = difference(sides, sides.act)
     return [
-        Measurement("edit_strength", _mean_difference(sides, acted), "CIEDE2000"),
+        Measurement("edit_strength", _mean_difference(sides), "CIEDE2000"),
         Measurement("edit_changed", changed, "share"),
     ]
 
 
-def _mean_difference(
-    sides: Compared, acted: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
-) -> float:
-    step = max(1, int((np.count_nonzero(acted) / SAMPLES) ** 0.5))
-    thin = (slice(step // 2, None, step), slice(step // 2, None, step))
-    few = acted[thin]
-    if not few.any():
-        thin, few = (slice(None), slice(None)), acted
+def _mean_difference(sides: Compared) -> float:
+    """Mean CIEDE2000 over SAMPLES pixels at even steps through the acted part, row by row."""
+    acted = np.flatnonzero(sides.act)
+    few = acted[np.linspace(0, len(acted) - 1, min(SAMPLES, len(acted))).astype(np.intp)]
     first, second = (
-        rgb_to_lab(np.ascontiguousarray(side[thin][few][:, None]))
+        rgb_to_lab(np.take(side.reshape(-1, 3), few, axis=0)[:, None])
         for side in (sides.original, sides.edited)
     )
     return float(ciede2000(first, second).mean())

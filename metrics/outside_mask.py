@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
+import cv2
 
 from domain.measurements import Measurement
 from metrics.contract import Direction, MetricSpec
@@ -48,12 +48,11 @@ NO_MASK = "the tool was given no mask"
 def measure(pair: FacePair) -> list[Measurement]:
     """Both figures over the pixels where the mask is 0; missing where there was no mask."""
     sides = compared(pair)
-    if sides.mask is None:
+    if sides.protect is None:
         return _missing(NO_MASK)
-    protected = (sides.mask == 0) & sides.real
-    if np.count_nonzero(protected) < MIN_COMPARED:
+    if cv2.countNonZero(sides.protect) < MIN_COMPARED:
         return _missing("the mask protects nothing that both pictures show")
-    figures = difference(sides, protected)
+    figures = difference(sides, sides.protect)
     return [
         Measurement(spec.id, value, spec.unit) for spec, value in zip(SPECS, figures, strict=True)
     ]

@@ -155,11 +155,13 @@ def _below_nose_bridge(face: Region, points: Points) -> ByteMask:
     return draw(shape, [frame.place(band)], np.array([face.left, face.top], np.float64))
 
 
-def pixels_under(crop: npt.NDArray[Any], region: Region) -> npt.NDArray[Any]:
-    """The (n, channels) pixels of a crop that a region covers."""
-    window = np.ascontiguousarray(crop[region.window])
+def pixels_under(
+    region: Region, crops: tuple[npt.NDArray[Any], ...]
+) -> tuple[npt.NDArray[Any], ...]:
+    """The (n, channels) pixels that a region covers in each of the crops."""
     at = np.flatnonzero(region.mask)
-    return np.take(window.reshape(-1, window.shape[2]), at, axis=0)
+    windows = [np.ascontiguousarray(crop[region.window]) for crop in crops]
+    return tuple(np.take(w.reshape(-1, w.shape[2]), at, axis=0) for w in windows)
 
 
 def colour_reason(colour: LabColour, monochrome: bool, whose: str) -> str | None:

@@ -1,0 +1,168 @@
+"""Conditions under which a figure must be read with care: sentences about original and edit.
+
+Each test has one threshold, set between what the London and rendered portraits show and what the
+deliberately hard pictures show; docs/metrics.md lists both figures.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from domain.faces import Face
+from metrics.laplacian import LAPLACIAN_GAIN, pair_detail
+from metrics.regions import FACE, Region, regions
+from metrics.skin import features_mask, lower_face_is_covered
+
+if TYPE_CHECKING:
+    from metrics.pair import FacePair
+
+Luma = npt.NDArray[np.float32]
+
+SOFT = 0.285
+"""Laplacian variance over that at half the size; sharp portraits keep at least 0.31."""
+LOW_CONTRAST = 0.30
+"""Spread of the face's luma (5th to 95th percentile) over its median."""
+NOISY_SIGMA = 5.0
+"""White noise of the luma in 8-bit levels."""
+BLOCKED = 2.2
+"""Curvature across the 8 x 8 block edges over that inside the blocks."""
+CLIPPED_SHARE = 0.2
+CLIPPED_LEVEL = 254
+PERIODIC_SHARE = 0.045
+PERIODIC_FROM = 0.1
+"""Share of the Laplacian's energy in one spectral peak beyond so many cycles a pixel."""
+TOO_DARK = 14.0
+COVERED_EYES = 0.35
+"""Luma of the eye sockets over that of the cheeks."""
+_PATCH = 128
+
+
+def original_warnings(pair: FacePair) -> list[str]:
+    """Sentences on what in the original limits the figures; empty for a plain good portrait."""
+    face = regions(pair)["face"]
+    if face.reason is not None:
+        return []
+    luma = np.ascontiguousarray(pair.original_luma[face.window])
+    found = _light(pair, luma, face)
+    if _softness(pair_detail(pair).regions[FACE].original, luma, face.mask) < SOFT:
+        found.append("soft original: loss of texture by the edit cannot be judged well.")
+    sigma = (pair_detail(pair).noise[0] / LAPLACIAN_GAIN) ** 0.5
+    if sigma >= NOISY_SIGMA:
+        found.append(
+            f"noisy original (noise of {sigma:.0f} levels): removing noise looks like a loss of texture."
+        )
+    if _has_periodic_pattern(luma):
+        found.append("periodic pattern in the original: its screen is counted as texture.")
+    if blockiness(pair.original) > BLOCKED:
+        found.append("heavily compressed original: its detail is part block edges.")
+    return found + _hidden(pair, face)
+
+
+def edit_warnings(pair: FacePair) -> list[str]:
+    """Sentences on what in the edited picture limits the figures."""
+    found: list[str] = []
+    if blockiness(pair.edited) > BLOCKED:
+        found.append("heavily compressed edit: the change of detail is distorted by blocks.")
+    face = regions(pair)["face"]
+    if face.reason is None:
+        share = _clipped(pair.edited_crop, face)
+        if share >= CLIPPED_SHARE and share >= 2 * _clipped(pair.original_crop, face):
+            found.append(f"{100 * share:.0f} % of the edited face is clipped to white.")
+        sigma = (pair_detail(pair).noise[1] / LAPLACIAN_GAIN) ** 0.5
+        if sigma >= NOISY_SIGMA:
+            found.append(
+                f"noisy edit (noise of {sigma:.0f} levels): little is known of its detail."
+            )
+    return found
+
+
+def _light(pair: FacePair, luma: Luma, face: Region) -> list[str]:
+    counts = np.cumsum(cv2.calcHist([luma], [0], face.mask, [256], [0, 256]).ravel())
+    low, middle, high = (int(np.searchsorted(counts, counts[-1] * q)) for q in (0.05, 0.5, 0.95))
+    found = []
+    if middle < TOO_DARK:
+        found.append(f"the original is too dark to measure well (median level {middle} of 255).")
+    elif high - low < LOW_CONTRAST * middle:
+        found.append("low contrast original: ratios of texture are unstable.")
+    share = _clipped(pair.original_crop, face)
+    if share >= CLIPPED_SHARE:
+        found.append(
+            f"{100 * share:.0f} % of the face is clipped to white: colour and texture are not trusted."
+        )
+    return found
+
+
+def _hidden(pair: FacePair, face: Region) -> list[str]:
+    detail = pair_detail(pair).regions
+    eyes, cheeks = detail["eye_sockets"], detail["cheeks"]
+    found = []
+    if (
+        eyes.reason is None
+        and cheeks.reason is None
+        and eyes.original_luma < COVERED_EYES * cheeks.original_luma
+    ):
+        found.append("eyes not visible: they are covered, figures of the eyes mean little.")
+    bare = cv2.bitwise_and(face.mask, 1 - features_mask(face, pair.points))
+    if lower_face_is_covered(regions(pair), pair.original_crop, bare, face):
+        found.append("lower face covered: what covers it is left out of the skin figures.")
+    return found
+
+
+def _clipped(crop: npt.NDArray[np.uint8], face: Region) -> float:
+    """Share of the face's pixels with a channel at white."""
+    window = np.ascontiguousarray(crop[face.window])
+    brightest = cv2.max(cv2.max(*cv2.split(window)[:2]), window[..., 2])
+    white = cv2.inRange(brightest, CLIPPED_LEVEL, 255)
+    return float(cv2.countNonZero(cv2.bitwise_and(white, 255 * face.mask)) / face.pixels)
+
+
+def _softness(fine: float, luma: Luma, mask: npt.NDArray[np.uint8]) -> float:
+    """Laplacian variance over that of the same picture at half the size: low when enlarged."""
+    half = (max(luma.shape[1] // 2, 1), max(luma.shape[0] // 2, 1))
+    small = cv2.resize(luma, half, interpolation=cv2.INTER_AREA)
+    small_mask = cv2.resize(mask, half, interpolation=cv2.INTER_NEAREST)
+    coarse = cv2.meanStdDev(cv2.Laplacian(small, cv2.CV_32F), mask=small_mask)[1].item() ** 2
+    return float(fine / coarse) if coarse > 0 else 1.0
+
+
+def _has_periodic_pattern(luma: Luma) -> bool:
+    """True when one frequency (a printing screen) holds a large share of the fine detail."""
+    height, width = luma.shape
+    if min(height, width) < _PATCH:
+        return False
+    top, left = (height - _PATCH) // 2, (width - _PATCH) // 2
+    patch = np.ascontiguousarray(luma[top : top + _PATCH, left : left + _PATCH])
+    ramp = np.hanning(_PATCH).astype(np.float32)
+    spectrum = np.fft.rfft2(cv2.Laplacian(patch, cv2.CV_32F) * np.outer(ramp, ramp))
+    energy = np.square(np.abs(spectrum))
+    total = float(energy.sum())
+    row, column = np.unravel_index(int(energy.argmax()), energy.shape)
+    frequency = np.hypot(np.fft.fftfreq(_PATCH)[row], column / _PATCH)
+    around = energy[max(row - 1, 0) : row + 2, max(column - 1, 0) : column + 2].sum()
+    return bool(total > 0 and frequency >= PERIODIC_FROM and around > PERIODIC_SHARE * total)
+
+
+def blockiness(face: Face) -> float:
+    """How far the 8 x 8 grid of a compressor shows in the picture's own pixels around the face.
+
+    1 for none; the weaker of both directions, so that a single edge does not count.
+    """
+    low = np.clip(np.floor(face.points.min(axis=0)).astype(int), 0, None)
+    high = np.ceil(face.points.max(axis=0)).astype(int) + 1
+    pixels = np.ascontiguousarray(face.picture.pixels[low[1] : high[1], low[0] : high[0]])
+    if min(pixels.shape[:2]) < 32:
+        return 1.0
+    luma = cv2.cvtColor(pixels, cv2.COLOR_RGB2GRAY).astype(np.float32)
+    return min(_grid_strength(luma), _grid_strength(np.ascontiguousarray(luma.T)))
+
+
+def _grid_strength(luma: Luma) -> float:
+    step = np.abs(np.diff(luma, axis=0))
+    curvature = np.abs(step[1:-1] - (step[:-2] + step[2:]) / 2).mean(axis=1)
+    phases = curvature[: len(curvature) // 8 * 8].reshape(-1, 8).mean(axis=0)
+    usual = float(np.median(phases))
+    return float(phases.max()) / usual if usual > 0 else 1.0
