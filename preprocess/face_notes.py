@@ -131,7 +131,7 @@ def look_notes(look: FaceLook) -> list[str]:
     notes = []
     if look.flat >= FLAT_NOTED:
         notes.append(
-            f"{100 * look.flat:.0f} % of the face is one flat colour: covered or painted over"
+            f"{100 * look.flat:.0f} % of the face is one flat colour: covered, painted over or lost in shadow"
         )
     if look.eyes <= EYES_COVERED:
         notes.append("eyes not visible: covered or in deep shadow")
