@@ -26,6 +26,9 @@ Flags: TypeAlias = npt.NDArray[np.bool_]
 
 REFERENCE_IED = 256.0
 """Working scale: the eyes are at most so many pixels apart, so that figures of fine detail compare."""
+STRANGE = 0.15
+"""Agreement of the registration below which the edited face is hardly the original's; heavy blur (0.08
+IED) is at 0.35, another person at 0.0."""
 _SIDE, _ABOVE, _BELOW = 0.35, 0.9, 0.9
 """What the crop shows around the 68 points, in IED: hair line above, larynx below."""
 
@@ -129,6 +132,16 @@ class FacePair:
     def notes(self) -> tuple[str, ...]:
         """Full sentences on how the pair was brought together."""
         notes = list(self.registration.notes)
+        if self.registration.agreement < STRANGE:
+            notes.append(
+                "hardly any detail of the original face is found again in the edited one: "
+                "another person, or redrawn"
+            )
+        if self.registration.grid is Grid.RESAMPLED:
+            notes.append(
+                f"the tool moved or scaled the face; both pictures were resampled to eyes "
+                f"{self.ied:.0f} px apart"
+            )
         if self.original.ied < REFERENCE_IED / 2:
             notes.append(
                 f"the original's eyes are {self.original.ied:.0f} px apart; "

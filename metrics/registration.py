@@ -31,9 +31,9 @@ SNAP_PX = 0.25
 """A transform this close to a whole-pixel shift, everywhere on the face, is that shift."""
 MAX_REFINEMENT = 0.08
 """Furthest, in IED, that the pixels may move a point away from where the landmarks put it."""
-PLAIN_GAIN = 0.02
-"""An untouched grid is given up only for a transform that agrees better by this much."""
-UNLIKE = 0.25
+PLAIN_GAIN = 0.15
+"""An untouched grid is given up only for a transform that explains this share of the disagreement."""
+UNLIKE = 0.5
 """Agreement below which the mirror image is tried too."""
 MIRROR_GAIN = 0.2
 """By how much the mirror image must agree better to be believed."""
@@ -177,7 +177,7 @@ def _untouched_grid(matcher: Matcher, original: Face, landmarks: Matrix) -> Regi
         return None
     refined, plain, agreement = matcher.refine(IDENTITY)
     small = _reach(refined, IDENTITY, original) <= SNAP_PX
-    if small or agreement < plain + PLAIN_GAIN:
+    if small or agreement < plain + PLAIN_GAIN * (1 - plain):
         near = _reach(IDENTITY, landmarks, original) <= MAX_REFINEMENT * original.ied
         if small or near:
             return Registration(IDENTITY, Grid.SAME, plain, landmarks)

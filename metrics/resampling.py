@@ -9,9 +9,10 @@ import numpy.typing as npt
 from domain.pictures import Picture, RgbPixels
 from metrics.affine import Matrix, apply, compose, magnification, shifting
 
-KEEP = 0.8
-"""Most target pixels a source pixel may be worth. Below one, the target shows only frequencies that
-the source's interpolation passes nearly unchanged, whatever the fraction of a pixel it hits."""
+KEEP = 0.6
+"""Most target pixels a source pixel may be worth. Well below one, the target shows only frequencies
+that interpolation passes nearly unchanged: ours, and that by which the tool moved the face. A zoom by
+3 % or 60 % then changes the Laplacian energy by 3 % at most (11 % at 0.9)."""
 _KERNEL_SIGMA = 0.45
 """Width of the smoothing kernel in target pixels: the same for both pictures of a pair, whatever
 the size each one comes from."""
@@ -33,14 +34,18 @@ def resample(
     if (high - low).min() < 2:
         return np.zeros((height, width, 3), np.uint8), np.zeros((height, width), bool)
     rows, columns = slice(low[1], high[1]), slice(low[0], high[0])
-    sigma = _KERNEL_SIGMA * magnification(to_picture)
-    smooth = cv2.GaussianBlur(
-        np.ascontiguousarray(picture.pixels[rows, columns]), (0, 0), sigma,
-        borderType=cv2.BORDER_REPLICATE,
-    )  # fmt: skip
+    pitch = magnification(to_picture)
+    sigma = _KERNEL_SIGMA * pitch
+    reach = 2 * max(round(2 * sigma), 1) + 1
+    part = np.ascontiguousarray(picture.pixels[rows, columns])
+    smooth = cv2.GaussianBlur(part, (reach, reach), sigma, borderType=cv2.BORDER_REPLICATE)
     to_part = compose(shifting(-low[0], -low[1]), to_picture)
+    # cubic: a linear kernel would cost the picture with the coarser grid more than the other
     how = {"flags": cv2.INTER_CUBIC | cv2.WARP_INVERSE_MAP, "borderMode": cv2.BORDER_CONSTANT}
     pixels = np.asarray(cv2.warpAffine(smooth, to_part, size, **how), dtype=np.uint8)
+    inside = (reached >= 0).all() and (reached <= (picture.width - 1, picture.height - 1)).all()
+    if picture.opaque is None and inside:
+        return pixels, np.ones((height, width), bool)
     if picture.opaque is None:
         opaque = np.ones(smooth.shape[:2], np.float32)
     else:

@@ -75,16 +75,18 @@ def choose(
     faces: Sequence[Candidate],
     width: int,
     height: int,
-    near: tuple[float, float] | None = None,
+    places: Sequence[tuple[float, float]] = (),
 ) -> Candidate:
     """The face to measure; the same faces give the same choice in whatever order they come.
 
-    Without ``near``: the largest; where several are about as large (``TIE_AREA``), the one nearest
+    Without ``places``: the largest; where several are about as large (``TIE_AREA``), the one nearest
     to the picture's centre; where those are about as near (``TIE_DISTANCE``), the leftmost, then
-    the topmost. With ``near`` (a place in fractions of width and height): the nearest to it.
+    the topmost. With ``places`` (in fractions of width and height): the nearest to any of them.
     """
-    if near is not None:
-        return min(faces, key=lambda c: (_distance(c, near, width, height), *c.centre))
+    if places:
+        return min(
+            faces, key=lambda c: (min(_distance(c, p, width, height) for p in places), *c.centre)
+        )
     largest = max(c.area for c in faces)
     big = [c for c in faces if c.area >= TIE_AREA * largest]
     nearest = min(_distance(c, (0.5, 0.5), width, height) for c in big)

@@ -75,13 +75,15 @@ class FaceFinder:
     def find(
         self,
         picture: Picture,
-        near: tuple[float, float] | None = None,
+        near: tuple[float, float] | Face | None = None,
         thorough: bool = False,
     ) -> FaceSearch:
         """The face to measure.
 
-        ``near`` is the place of the original's face in fractions of the picture's width and height
-        (``place_of``); in an edited picture the face nearest to it is taken instead of the largest.
+        ``near`` is for edited pictures: the original's face, or its place in fractions of its
+        picture's width and height (``place_of``). The face nearest to that place is then taken
+        instead of the largest; with a Face, to its place in fractions or in pixels, whichever some
+        face fits better (a tool may scale the picture, or add to it).
         ``thorough`` also looks for small faces beside the one found, so that ``count`` holds them
         too (0.1 s more). Raises ModelMissing.
         """
@@ -103,8 +105,9 @@ class FaceFinder:
             return FaceSearch(None, "no face found", 0, "no_face")
         if thorough:
             found = merge(found, self._engine.look_around(picture.pixels, found))
-        chosen = choose(found, picture.width, picture.height, near)
-        return self._judged(picture, chosen, len(found), near, second_look)
+        places = _places(near, picture)
+        chosen = choose(found, picture.width, picture.height, places)
+        return self._judged(picture, chosen, len(found), bool(places), second_look)
 
     def close(self) -> None:
         """Free the models; the finder may still be used and then loads them again."""
@@ -126,7 +129,7 @@ class FaceFinder:
         picture: Picture,
         chosen: Candidate,
         count: int,
-        near: tuple[float, float] | None,
+        matched: bool,
         second_look: bool,
     ) -> FaceSearch:
         """The chosen face with its notes, or why it cannot be measured."""
@@ -147,7 +150,7 @@ class FaceFinder:
         if second_look:
             notes.append("face found only at a second look: turned away, cut, shaded or small")
         if count > 1:
-            how = "the largest" if near is None else "the one at the original's place"
+            how = "the largest" if not matched else "the one at the original's place"
             notes.insert(0, f"{count} faces found, {how} was taken")
         face = Face(picture, points, chosen.box, self.engine, count, tuple(notes))
         if face.ied < MIN_IED:
@@ -162,3 +165,14 @@ def place_of(face: Face) -> tuple[float, float]:
     """Centre of a face in fractions of its picture: what ``FaceFinder.find`` takes as ``near``."""
     x, y, w, h = face.box
     return (x + w / 2) / face.picture.width, (y + h / 2) / face.picture.height
+
+
+def _places(near: tuple[float, float] | Face | None, picture: Picture) -> list[tuple[float, float]]:
+    """Where the original's face may lie in ``picture``, in fractions of its width and height."""
+    if near is None:
+        return []
+    if not isinstance(near, Face):
+        return [near]
+    x, y = place_of(near)
+    pixels = (x * near.picture.width / picture.width, y * near.picture.height / picture.height)
+    return [(x, y), pixels]
