@@ -92,7 +92,7 @@ def score(
     terms = _document_terms(figures) if profile == "document" else _even_terms(figures)
     hard, remarks = _hard_rules(figures, profile)
     missing = [term.sentence for term in terms if term.lost is None]
-    costs = sorted((t for t in terms if t.lost), key=lambda t: -(t.lost or 0.0))
+    costs = sorted((t for t in terms if (t.lost or 0.0) >= 0.05), key=lambda t: -(t.lost or 0.0))
     reasons = (*hard, *missing, *(term.sentence for term in costs), *remarks)
     if missing:
         decision = Decision.FAIL if hard else Decision.INCONCLUSIVE

@@ -250,10 +250,10 @@ def _finish(name: str, mask: ByteMask, seen: ByteMask | None, low: Points) -> Re
     label = LABELS[name]
     reason = None
     if nominal < MIN_PIXELS:
-        reason = f"{label} is too small ({nominal} px, {MIN_PIXELS} needed)"
+        reason = f"too few pixels for {label} ({nominal} px, {MIN_PIXELS} needed)"
     elif pixels < MIN_VISIBLE * nominal:
         share = 100.0 * pixels / nominal
-        reason = f"{label} lies outside the picture ({share:.0f} % of it is visible)"
+        reason = f"too little of {label} is inside both pictures ({share:.0f} %)"
     if pixels == 0:
         return Region(name, 0, 0, np.zeros((0, 0), np.uint8), 0, reason)
     x, y, width, height = cv2.boundingRect(mask)
