@@ -86,11 +86,12 @@ def sign_flip(differences: Floats, rng: np.random.Generator) -> Tail:
     observed = np.abs(differences.sum(axis=0))
     scale = _TIE * np.abs(differences).sum(axis=0)
     exact = 2**n <= EXACT
+    signs: Floats
     if exact:
-        signs: Floats = 1 - 2 * ((np.arange(2**n)[:, None] >> np.arange(n)) & 1).astype(np.float64)
+        signs = 1.0 - 2.0 * ((np.arange(2**n)[:, None] >> np.arange(n)) & 1).astype(np.float64)
     else:
         draws = int(min(SHUFFLES + MORE_SHUFFLES, max(SHUFFLES, _BLOCK // n)))
-        signs = 1.0 - 2.0 * rng.integers(0, 2, size=(draws, n))
+        signs = 1.0 - 2.0 * rng.integers(0, 2, size=(draws, n)).astype(np.float64)
     sums = np.abs(signs @ differences)
     more = (sums > observed + scale).sum(axis=0).astype(np.float64)
     same = (sums >= observed - scale).sum(axis=0) - more

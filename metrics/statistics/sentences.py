@@ -15,10 +15,17 @@ def sentence(verdict: Verdict, column: Column) -> str:
     head = f"{_where(verdict)}{_harm(column)}"
     if verdict.effect is None or len(verdict.estimates) < 2:
         return f"{head} by {verdict.attribute}: cannot be settled; {verdict.reason}."
-    sizes = ", ".join(_group(e, column) for e in verdict.estimates)
-    gap = _gap(verdict, column)
-    tail = _tail(verdict, column)
-    return f"{head}: {sizes}; {gap}. {tail}"
+    digits = _digits(verdict, 100.0 if column.is_rate else 1.0)
+    sizes = ", ".join(_group(e, column, digits) for e in verdict.estimates)
+    return f"{head}: {sizes}; {_gap(verdict, column, digits)}. {_tail(verdict, column)}"
+
+
+def _digits(verdict: Verdict, scale: float) -> int:
+    """Decimals that the interval's width makes worth reading, the same for the whole sentence."""
+    if verdict.interval is None or verdict.effect is None:
+        return 2
+    half = scale * (verdict.interval[1] - verdict.interval[0]) / 2 or abs(scale * verdict.effect)
+    return min(max(math.ceil(-math.log10(half / 3)), 0), 6) if half > 0 else 1
 
 
 def worse_group(estimates: tuple[GroupEstimate, ...], column: Column) -> str | None:
@@ -54,37 +61,27 @@ def _harm(column: Column) -> str:
     return f"{known.harm} ({name}{place})" if known.harm != known.name else name + place
 
 
-def _group(estimate: GroupEstimate, column: Column) -> str:
+def _group(estimate: GroupEstimate, column: Column, digits: int) -> str:
     if estimate.estimate is None:
         return f"{estimate.group} without a figure"
-    if column.is_rate:
-        value = f"{100 * estimate.estimate:.0f} % of {estimate.group}"
-        scale = 100.0
-    else:
-        value = f"{estimate.group} {with_unit(estimate.estimate, column)}"
-        scale = 1.0
+    scale = 100.0 if column.is_rate else 1.0
+    size = number(scale * estimate.estimate, digits)
+    unit = f" {facts(column.metric).unit}".rstrip()
+    value = f"{size} % of {estimate.group}" if column.is_rate else f"{estimate.group} {size}{unit}"
     if estimate.low is None or estimate.high is None:
         return f"{value} (n {estimate.n})"
-    low, high = (
-        number(estimate.low * scale, column.is_rate),
-        number(estimate.high * scale, column.is_rate),
-    )
+    low, high = (number(scale * v, digits) for v in (estimate.low, estimate.high))
     return f"{value} (95 % {low} to {high}, n {estimate.n})"
 
 
-def _gap(verdict: Verdict, column: Column) -> str:
-    if verdict.effect is None:
-        return "no difference can be given"
+def _gap(verdict: Verdict, column: Column, digits: int) -> str:
     scale = 100.0 if column.is_rate else 1.0
-    size = (
-        f"{number(100 * verdict.effect, True)} percentage points"
-        if column.is_rate
-        else with_unit(verdict.effect, column)
-    )
-    text = f"{verdict.groups[0]} minus {verdict.groups[1]} {size}"
+    unit = " percentage points" if column.is_rate else f" {facts(column.metric).unit}".rstrip()
+    size = number(scale * (verdict.effect or 0.0), digits)
+    text = f"{verdict.groups[0]} minus {verdict.groups[1]} {size}{unit}"
     if verdict.interval is None:
         return text
-    low, high = (number(scale * v, column.is_rate) for v in verdict.interval)
+    low, high = (number(scale * v, digits) for v in verdict.interval)
     return f"{text} (95 % {low} to {high})"
 
 
@@ -106,25 +103,12 @@ def _margin(verdict: Verdict, column: Column) -> str:
     if verdict.margin is None:
         return "no margin"
     if column.is_rate:
-        return f"{number(100 * verdict.margin, True)} percentage points"
-    return with_unit(verdict.margin, column)
+        return f"{100 * verdict.margin:g} percentage points"
+    return f"{verdict.margin:g} {facts(column.metric).unit}".rstrip()
 
 
-def with_unit(value: float, column: Column) -> str:
-    """A figure with the metric's unit."""
-    unit = facts(column.metric).unit
-    return f"{number(value)} {unit}" if unit else number(value)
-
-
-def number(value: float, whole: bool = False) -> str:
-    """As many digits as a reader can use; a real minus sign."""
-    size = abs(value)
-    if not math.isfinite(value):
-        return "unknown"
-    if whole and size >= 1:
-        digits = 0
-    else:
-        digits = 0 if size >= 1000 else 1 if size >= 10 else 2 if size >= 0.1 or size == 0 else 4
+def number(value: float, digits: int = 2) -> str:
+    """A figure with a real minus sign, and without a minus before a zero."""
     text = f"{value:.{digits}f}"
     return text.replace("-", "−") if float(text) != 0 else text.lstrip("-")
 
