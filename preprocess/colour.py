@@ -116,7 +116,7 @@ def _is_srgb(data: bytes) -> bool:
             return False
     if profile.matrix is None:
         return True
-    return bool(np.abs(XYZ_D50_TO_SRGB @ profile.matrix - np.eye(3)).max() < 2e-3)
+    return bool(np.abs(XYZ_D50_TO_SRGB @ profile.matrix - np.eye(3)).max() < 6e-4)
 
 
 def _without_profile(raster: Raster) -> RgbPixels:
@@ -135,11 +135,10 @@ def to_bytes(samples: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
     if samples.dtype == np.uint8:
         return samples
     if samples.dtype == np.uint16:
-        wide = samples.astype(np.uint32)
-        wide *= 255
-        wide += 32767
-        wide //= 65535
-        return wide.astype(np.uint8)
+        out = np.empty(samples.shape, np.uint8)
+        for rows in strips(samples.shape):
+            out[rows] = (samples[rows].astype(np.uint32) * 255 + 32767) // 65535
+        return out
     return np.asarray(np.rint(np.clip(samples, 0.0, 1.0) * 255), np.uint8)
 
 
@@ -149,7 +148,8 @@ def _naive_cmyk(inks: npt.NDArray[np.uint8]) -> RgbPixels:
     return ((paper[:, :, :3] * paper[:, :, 3:] + 127) // 255).astype(np.uint8)
 
 
-def _strips(shape: tuple[int, ...]) -> list[slice]:
+def strips(shape: tuple[int, ...]) -> list[slice]:
+    """Slices of rows of about a million pixels each, so that temporary arrays stay small."""
     rows = max(1, _STRIP // max(1, shape[1]))
     return [slice(i, min(i + rows, shape[0])) for i in range(0, shape[0], rows)]
 
@@ -160,7 +160,7 @@ def _in_strips(
     """Convert strip by strip to linear sRGB in 0..65535 and encode, so that memory stays small."""
     table = _encoding_table()
     out = np.empty((*samples.shape[:2], 3), np.uint8)
-    for rows in _strips(samples.shape):
+    for rows in strips(samples.shape):
         linear = convert(np.ascontiguousarray(samples[rows]))
         steps = cv2.add(linear, (0.0, 0.0, 0.0, 0.0), dtype=cv2.CV_16U)  # rounds and saturates
         np.take(table, steps.reshape(out[rows].shape), out=out[rows], mode="clip")

@@ -22,7 +22,7 @@ from PIL import Image
 from domain.errors import PictureRejected
 from domain.pictures import DecodeFacts, Picture, RgbPixels
 from preprocess import other_formats as other
-from preprocess.colour import to_bytes, to_srgb
+from preprocess.colour import strips, to_bytes, to_srgb
 from preprocess.formats import Format, sniff
 from preprocess.jpeg import decode_jpeg
 from preprocess.limits import DEFAULT_LIMITS, Limits
@@ -43,6 +43,10 @@ _DECODERS: dict[Format, Callable[[bytes, Limits], Raster]] = {
 }
 _GREY_TOLERANCE = 2
 """Levels: chroma that was quantised to nothing comes back as 0-2 levels between channels."""
+
+
+_OPAQUE = 250
+"""Alpha from which a pixel counts as opaque: white then adds 2 % at most."""
 
 
 def open_picture(source: Path | bytes, limits: Limits = DEFAULT_LIMITS) -> Picture:
@@ -110,12 +114,22 @@ def _over_white(
     if raster.alpha is None:
         return pixels, None
     alpha = to_bytes(raster.alpha)
-    opaque = alpha == 255
-    if opaque.all():
+    if int(alpha.min()) == 255:
         return pixels, None
-    weight = alpha[:, :, None].astype(np.uint16)
-    mixed = (pixels * weight + 255 * (255 - weight) + 127) // 255
-    return mixed.astype(np.uint8), opaque
+    mixed = np.empty_like(pixels)
+    for rows in strips(pixels.shape):
+        weight = alpha[rows][:, :, None].astype(np.uint16)
+        mixed[rows] = (pixels[rows] * weight + 255 * (255 - weight) + 127) // 255
+    opaque = alpha >= _OPAQUE
+    share = 100.0 * (1.0 - float(opaque.mean()))
+    if share == 0.0:
+        return mixed, None
+    raster.warnings.append(
+        f"{share:.0f} % of the picture is not fully opaque: laid over white and left out of figures."
+        if share >= 1
+        else "A little of the picture is not fully opaque: laid over white and left out of figures."
+    )
+    return mixed, opaque
 
 
 def _upright(array: npt.NDArray[Any], orientation: int) -> npt.NDArray[Any]:

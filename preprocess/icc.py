@@ -13,6 +13,7 @@ Curve = tuple[int, tuple[float, ...]] | npt.NDArray[np.float64]
 Floats = npt.NDArray[np.float64]
 
 _MAX_TAGS = 200
+_DEVICE_KINDS = ("mntr", "scnr", "prtr", "spac")
 SRGB_TO_XYZ_D50: Floats = np.array(
     [
         [0.4360657, 0.3851515, 0.1430784],
@@ -92,6 +93,8 @@ def parse_profile(data: bytes) -> Profile:
             raise ProfileProblem("damaged tag table")
         tags[data[at : at + 4]] = data[start : start + size]
     space, kind, pcs = (data[i : i + 4].decode("latin-1") for i in (16, 12, 20))
+    if kind not in _DEVICE_KINDS:
+        raise ProfileProblem("not a device profile")
     name = _description(tags.get(b"desc", b""))
     has_table = b"A2B0" in tags
     if space == "RGB " and not has_table:

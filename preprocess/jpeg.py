@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import re
 
 import numpy as np
 import simplejpeg
+from PIL import Image
 
 from domain.errors import PictureRejected
 from domain.pictures import RgbPixels
@@ -59,11 +61,27 @@ def _after_complaint(jpeg: JpegFile, complaint: str, warnings: list[str]) -> Rgb
             raise PictureRejected(f"damaged JPEG ({error})", "damaged") from error
         warnings.append(f"The JPEG holds stray data between its parts ({_short(complaint)}).")
         return samples
+    if "Could not determine subsampling" in complaint:
+        return _unusual_sampling(jpeg, warnings)
     if not jpeg.complete_end or (jpeg.progressive and "premature" in complaint):
         raise PictureRejected(_truncated(jpeg), "truncated")
-    if "Could not determine" in complaint:
-        complaint = "its tables or its frame cannot be read"
     raise PictureRejected(f"damaged JPEG ({_short(complaint)})", "damaged")
+
+
+def _unusual_sampling(jpeg: JpegFile, warnings: list[str]) -> RgbPixels:
+    """Decode with Pillow's libjpeg what TurboJPEG refuses for its chroma sampling alone."""
+    try:
+        with Image.open(io.BytesIO(jpeg.stream), formats=["JPEG"]) as image:
+            image.load()
+            samples: RgbPixels = np.asarray(image)
+    except Exception as error:
+        raise PictureRejected(
+            "damaged JPEG (its tables or frame cannot be read)", "damaged"
+        ) from error
+    if not jpeg.complete_end:
+        raise PictureRejected("truncated image (end marker missing)", "truncated")
+    warnings.append("The JPEG's chroma sampling is unusual: small damage might go unseen.")
+    return samples[:, :, None] if samples.ndim == 2 else samples
 
 
 def _truncated(jpeg: JpegFile) -> str:

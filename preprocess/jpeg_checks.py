@@ -7,6 +7,7 @@ established here from the markers, and libjpeg's own warnings are taken as error
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,6 +15,7 @@ import numpy as np
 from domain.errors import PictureRejected
 from preprocess.limits import Limits
 
+_MARKER = re.compile(rb"\xff[^\x00\xff]", re.DOTALL)
 _MAX_SEGMENTS = 20_000
 _LOSSLESS = {0xC3, 0xC5, 0xC6, 0xC7, 0xCB, 0xCD, 0xCE, 0xCF}
 _PROGRESSIVE = {0xC2, 0xCA}
@@ -73,13 +75,24 @@ class JpegFile:
 
     def quality(self) -> int:
         """IJG quality 1-100 that fits the luma table (libjpeg's table scaling, inverted)."""
-        scale = 100.0 * sum(self.luma_table) / _STANDARD_LUMA_SUM if self.luma_table else 0.0
+        if len(self.luma_table) != 64:
+            return 100
+        steps = np.array(self.luma_table)
+        inside = steps < 255  # baseline tables are capped there
+        if not inside.any():
+            return 1
+        scale = float(np.median(100.0 * steps[inside] / _STANDARD_LUMA[inside]))
         quality = 100 - scale / 2 if scale <= 100 else 5000 / scale
         return int(min(max(round(quality), 1), 100))
 
 
-_STANDARD_LUMA_SUM = 3688
-"""Sum of table K.1 of ITU-T T.81."""
+_STANDARD_LUMA = np.array(
+    """16 11 12 14 12 10 16 14 13 14 18 17 16 19 24 40 26 24 22 22 24 49 35 37 29 40 58 51 61 60 57 51
+    56 55 64 72 92 78 64 68 87 69 55 56 80 109 81 87 95 98 103 104 103 62 77 113 121 112 100 120 92 101
+    103 99""".split(),
+    dtype=np.int64,
+)
+"""Table K.1 of ITU-T T.81 in zigzag order, as a DQT segment holds it."""
 
 
 def read_jpeg(data: bytes, limits: Limits) -> JpegFile:
@@ -107,7 +120,7 @@ def read_jpeg(data: bytes, limits: Limits) -> JpegFile:
             if jpeg.scans:
                 break
             raise PictureRejected("damaged JPEG (a segment runs past the end)", "damaged")
-        if marker in _KEPT:
+        if marker in _KEPT or (marker == 0xE0 and data[start + 2 : start + 6] == b"JFIF"):
             kept.append(b"\xff" + bytes([marker]) + data[start:end])
         at = _segment(data, marker, start + 2, end, jpeg, limits)
         if marker == 0xDA:
@@ -122,18 +135,12 @@ def read_jpeg(data: bytes, limits: Limits) -> JpegFile:
 
 def _next_marker(data: bytes, at: int, jpeg: JpegFile) -> tuple[int | None, int]:
     """The next marker byte and the offset behind it, skipping stray bytes as libjpeg does."""
-    found = data.find(b"\xff", at)
-    while found >= 0:
-        after = found + 1
-        while data[after : after + 1] == b"\xff":
-            after += 1
-        if after >= len(data):
-            break
-        if data[after] != 0:
-            jpeg.stray += found - at
-            return data[after], after + 1
-        found = data.find(b"\xff", after)
-    return None, len(data)
+    found = _MARKER.search(data, at)
+    if found is None:
+        return None, len(data)
+    if found.start() > at:
+        jpeg.stray += len(data[at : found.start()].strip(b"\xff"))
+    return found[0][1], found.end()
 
 
 def _segment(data: bytes, marker: int, body: int, end: int, jpeg: JpegFile, limits: Limits) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import warnings
 from collections.abc import Callable
 
 import pillow_heif
@@ -14,6 +13,7 @@ from preprocess import headers
 from preprocess.boxes import check_boxes
 from preprocess.exif_tags import read_exif
 from preprocess.limits import Limits
+from preprocess.quiet import quiet
 from preprocess.raster import Raster
 from preprocess.tiff import raster_of
 
@@ -102,8 +102,7 @@ def _pillow(
 def _guarded(name: str, load: Callable[[], Raster]) -> Raster:
     """Whatever a decoder raises becomes one named rejection."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with quiet():
             return load()
     except PictureRejected:
         raise

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import warnings
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,10 +14,11 @@ from PIL import Image
 from domain.errors import PictureRejected
 from preprocess.exif_tags import ExifFacts, read_exif
 from preprocess.limits import Limits
+from preprocess.quiet import quiet
 from preprocess.raster import Raster
 
 _WIDTH, _HEIGHT, _BITS, _FORMAT, _ICC, _SAMPLES = 256, 257, 258, 339, 34675, 277
-_ORIENTATION, _FLOAT = 274, 3
+_ORIENTATION, _PHOTOMETRIC, _PLANAR, _FLOAT = 274, 262, 284, 3
 
 
 def decode_tiff(data: bytes, limits: Limits) -> Raster:
@@ -27,8 +27,7 @@ def decode_tiff(data: bytes, limits: Limits) -> Raster:
     facts = read_exif(data)
     data = _unturned(data, page.orientation_at)
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with quiet():
             raster = _decode(data, page, limits)
     except PictureRejected:
         raise
@@ -122,7 +121,8 @@ class _Reader:
 
 def _decode(data: bytes, page: _Page, limits: Limits) -> Raster:
     bits, samples = page.first(_BITS, 1), page.first(_SAMPLES, 1)
-    if (bits > 8 and samples >= 3) or page.first(_FORMAT, 1) == _FLOAT:
+    plain = page.first(_PHOTOMETRIC, 1) in (1, 2) and page.first(_PLANAR, 1) == 1
+    if plain and ((bits > 8 and samples >= 3) or page.first(_FORMAT, 1) == _FLOAT):
         raster = _by_opencv(data)
     else:
         with Image.open(io.BytesIO(data), formats=["TIFF"]) as image:
@@ -130,6 +130,8 @@ def _decode(data: bytes, page: _Page, limits: Limits) -> Raster:
             image.info.pop("xmp", None)  # Pillow would turn by XMP's orientation
             image.load()
             raster = _by_pillow(image)
+    if raster.samples.dtype == np.uint16 and 8 < bits < 16:  # 12 bits lie in the low end of 16
+        raster.samples = (raster.samples.astype(np.uint32) * 65535 // (2**bits - 1)).astype("u2")
     raster.bit_depth, raster.profile = bits, page.profile
     return raster
 
