@@ -27,8 +27,14 @@ def project_files() -> list[Path]:
         return [REPO / name for name in listed.split("\0") if name and (REPO / name).is_file()]
     except (OSError, subprocess.CalledProcessError):
         found = (p for p in REPO.rglob("*") if p.is_file())
-        return [p for p in found if not {"out", "build"} & set(p.relative_to(REPO).parts)
-                and not any(part.startswith(".venv") for part in p.parts)]  # fmt: skip
+        return [p for p in found if not _unlisted(p.relative_to(REPO))]
+
+
+def _unlisted(path: Path) -> bool:
+    return path.parts[0] in {"out", "build"} or any(
+        part == "__pycache__" or part.endswith(".egg-info") or (part[0] == "." and part != ".ci")
+        for part in path.parts
+    )
 
 
 def texts() -> dict[str, str]:
