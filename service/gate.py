@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import IntEnum
 
-from metrics.health import profiles_disagree
-
 from domain.measurements import Decision, Health, PairResult
 from domain.verdicts import Verdict, VerdictKind
+from metrics.health import profiles_disagree
 
 
 class ExitCode(IntEnum):
