@@ -7,7 +7,6 @@ from typing import Any
 
 import cv2
 import numpy as np
-from preprocess.exif import ExifTool
 
 from domain.errors import LikenessError, PictureRejected
 from domain.faces import Face
@@ -15,6 +14,7 @@ from domain.portraits import Portrait
 from metrics import skin
 from metrics.pair import FacePair
 from preprocess.decode import open_picture
+from preprocess.exif import ExifTool
 from service.measuring import Instrument
 
 _exiftool: ExifTool | None = None
