@@ -70,7 +70,7 @@ pip_install() {  # label, number of packages expected, pip arguments...
 install_lock() {  # lock file, label; nothing to do when the stamp has the lock's hash
   local lock=$1 label=$2 stamp wanted total
   stamp=$VENV/.installed-$lock
-  wanted=$(cat "$lock" pyproject.toml | sha256sum | cut -c1-16)
+  wanted=$({ cat "$lock"; sed '/^\[tool\.ruff/,$d' pyproject.toml; } | sha256sum | cut -c1-16)
   [ "$(cat "$stamp" 2>/dev/null)" = "$wanted" ] && return
   total=$(grep -c '==' "$lock")
   say "[2/5] $label: $total from $lock"
