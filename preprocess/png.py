@@ -13,7 +13,7 @@ from PIL import Image
 from domain.errors import PictureRejected
 from preprocess.exif_tags import read_exif, xmp_orientation_warning
 from preprocess.limits import Limits
-from preprocess.png_checks import CHANNELS, PngFile, read_png, rows_there
+from preprocess.png_checks import CHANNELS, PngFile, read_png, require_rows
 from preprocess.raster import Raster
 
 
@@ -42,16 +42,8 @@ def decode_png(data: bytes, limits: Limits) -> Raster:
     return raster
 
 
-def _require_rows(png: PngFile) -> None:
-    if png.interlaced:
-        return
-    rows = rows_there(png, png.image_data)
-    if rows < png.height:
-        raise PictureRejected(f"truncated image ({rows} of {png.height} rows)", "truncated")
-
-
 def _wide(png: PngFile) -> tuple[npt.NDArray[Any], npt.NDArray[Any] | None]:
-    _require_rows(png)  # OpenCV fills missing rows without a word
+    require_rows(png, png.image_data)  # OpenCV fills missing rows without a word
     pixels: npt.NDArray[Any] | None
     pixels = cv2.imdecode(np.frombuffer(png.stream, np.uint8), cv2.IMREAD_UNCHANGED)
     if pixels is None or pixels.dtype != np.uint16:
@@ -73,8 +65,10 @@ def _narrow(png: PngFile) -> tuple[npt.NDArray[Any], npt.NDArray[Any] | None]:
             image.load()
             pixels = np.asarray(image)
     except Exception as error:  # any failure of the decoder is the file's
-        _require_rows(png)
+        require_rows(png, png.image_data)
         raise PictureRejected(f"damaged PNG ({error})", "damaged") from error
+    if png.interlaced or not pixels[-1].any():  # Pillow leaves missing rows at zero, silently
+        require_rows(png, png.image_data)
     if png.colour == 3:
         return _paint(pixels, png)
     if png.colour == 0:

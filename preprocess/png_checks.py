@@ -110,16 +110,36 @@ def _cut(png: PngFile, idat: list[bytes]) -> None:
     """The file ends within a chunk: fatal unless every row is there already."""
     if not png.width:
         raise PictureRejected("truncated PNG (header cut)", "truncated")
-    if png.interlaced:
-        raise PictureRejected("truncated image (interlaced PNG)", "truncated")
-    rows = rows_there(png, b"".join(idat))
-    if rows < png.height:
-        raise PictureRejected(f"truncated image ({rows} of {png.height} rows)", "truncated")
+    require_rows(png, b"".join(idat))
 
 
-def rows_there(png: PngFile, packed: bytes) -> int:
-    """How many whole rows of a PNG that is not interlaced can be unpacked."""
-    return unpacked_size(packed, png.row_bytes * png.height) // png.row_bytes
+_ADAM7 = (
+    (0, 0, 8, 8),
+    (4, 0, 8, 8),
+    (0, 4, 4, 8),
+    (2, 0, 4, 4),
+    (0, 2, 2, 4),
+    (1, 0, 2, 2),
+    (0, 1, 1, 2),
+)
+"""First column, first row, column step, row step of the seven passes (PNG 8.1)."""
+
+
+def require_rows(png: PngFile, packed: bytes) -> None:
+    """Raise PictureRejected unless every row of the picture can be unpacked."""
+    if not png.interlaced:
+        rows = unpacked_size(packed, png.row_bytes * png.height) // png.row_bytes
+        if rows < png.height:
+            raise PictureRejected(f"truncated image ({rows} of {png.height} rows)", "truncated")
+        return
+    bits, wanted = png.depth * CHANNELS[png.colour], 0
+    for column, row, across, down in _ADAM7:
+        columns = -((column - png.width) // across)
+        rows = -((row - png.height) // down)
+        if columns > 0 and rows > 0:
+            wanted += rows * (1 + (columns * bits + 7) // 8)
+    if unpacked_size(packed, wanted) < wanted:
+        raise PictureRejected("truncated image (interlaced PNG with passes missing)", "truncated")
 
 
 def unpacked_size(packed: bytes, wanted: int) -> int:

@@ -124,6 +124,10 @@ def _decode(data: bytes, page: _Page, limits: Limits) -> Raster:
     plain = page.first(_PHOTOMETRIC, 1) in (1, 2) and page.first(_PLANAR, 1) == 1
     if plain and ((bits > 8 and samples >= 3) or page.first(_FORMAT, 1) == _FLOAT):
         raster = _by_opencv(data)
+    elif bits > 8 and samples >= 3 and page.first(_PLANAR, 1) != 1:  # Pillow mixes the planes up
+        raise PictureRejected(
+            f"{bits}-bit TIFF stored plane by plane not supported", "not_supported"
+        )
     else:
         with Image.open(io.BytesIO(data), formats=["TIFF"]) as image:
             limits.check_size(*image.size, "TIFF")
