@@ -8,6 +8,7 @@ around the point. The share of displaced points alone is 1 - NERF of the alignme
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cache
 from typing import TypeAlias
@@ -29,10 +30,10 @@ PATCH = 0.30
 """Side of the patch around a point, in IED."""
 SEARCH = 0.045
 """How far, in IED, the patch may be looked for in the edited picture."""
-PATCH_IED = 64.0
-"""Eye distance in pixels at which patches are compared (pictures with less are taken as they are)."""
-SMOOTHING = 0.8
-"""Sigma in pixels of the smoothing before patches are compared."""
+PATCH_IED = 80.0
+"""Largest eye distance in pixels at which patches are compared; lumas are shrunk by a whole factor."""
+SMOOTHING = 0.0125
+"""Sigma, in IED, of the smoothing before patches are compared."""
 C2 = (0.03 * 255) ** 2
 """SSIM's constant: contrast below some 8 levels fades out of the comparison."""
 MEAN_LUMA = 128.0
@@ -47,6 +48,8 @@ line or a spot."""
 
 Patches: TypeAlias = npt.NDArray[np.float32]
 """(n, side, side)."""
+Indices: TypeAlias = npt.NDArray[np.intp]
+"""(n, 2): x then y."""
 Bools: TypeAlias = npt.NDArray[np.bool_]
 
 SPECS: tuple[MetricSpec, ...] = (
@@ -130,50 +133,64 @@ def collapsed(edited: Points, original: Points) -> bool:
 
 def retention(pair: FacePair, displacement: npt.NDArray[np.float64]) -> Retention:
     """Position and anatomy of each point. ``displacement`` is (68,) in IED."""
-    original, edited, visible, scale = _smoothed(pair)
-    ied = pair.ied * scale
-    half = max(round(PATCH * ied / 2), 2)
-    reach = max(round(SEARCH * ied), 1)
-    at = np.round((pair.points + 0.5) * scale - 0.5).astype(np.intp)
-    height, width = original.shape
-    inside = (at >= 0).all(axis=1) & (at[:, 0] < width) & (at[:, 1] < height)
-    at = np.clip(at, 0, (width - 1, height - 1))
+    step = max(math.ceil(pair.ied / PATCH_IED), 1)
+    ied = pair.ied / step
+    half, reach = max(round(PATCH * ied / 2), 2), max(round(SEARCH * ied), 1)
     pad = half + reach
+    area, at = _area(pair, step, pad)
+    original, edited = (
+        _smoothed(luma[area], step, ied) for luma in (pair.original_luma, pair.edited_luma)
+    )
+    original, edited = _lit(original, edited, at)
     o, e = (
         cv2.copyMakeBorder(p, pad, pad, pad, pad, cv2.BORDER_REPLICATE) for p in (original, edited)
     )
+    height, width = original.shape
+    inside = ((at >= 0) & (at < (width, height))).all(axis=1)
+    at = np.clip(at, 0, (width - 1, height - 1))
+    seen = pair.valid[area][at[:, 1] * step, at[:, 0] * step]
     patches = _patches(o, at + pad, half)
-    variance = patches.var(axis=(1, 2))
-    shown = inside & (variance >= MIN_CONTRAST**2) & visible[at[:, 1], at[:, 0]]
+    shown = inside & seen & (patches.var(axis=(1, 2)) >= MIN_CONTRAST**2)
     structure = np.full(68, np.nan)
     structure[shown] = _structure(patches[shown], _patches(e, at[shown] + pad, half))
-    for i in np.flatnonzero(shown & (np.nan_to_num(structure, nan=1.0) < STRUCTURE)):
-        around = at[i] + pad + _offsets(reach)
-        structure[i] = _structure(patches[i][None], _patches(e, around, half)).max()
+    for i in np.flatnonzero(shown):
+        if structure[i] < STRUCTURE:
+            around = at[i] + pad + _offsets(reach)
+            structure[i] = _structure(patches[i][None], _patches(e, around, half)).max()
     return Retention(displacement, shown, structure)
 
 
-def _smoothed(pair: FacePair) -> tuple[Luma, Luma, Bools, float]:
-    """Both lumas at the comparison scale, where both pictures are seen, and that scale."""
-    scale = min(1.0, PATCH_IED / pair.ied)
+def _area(pair: FacePair, step: int, pad: int) -> tuple[tuple[slice, slice], Indices]:
+    """The part of the crop around the points, its sides multiples of ``step``, and the (68, 2)
+    pixels nearest to the points once it is shrunk by ``step``."""
     height, width = pair.original_luma.shape
-    size = (max(round(width * scale), 1), max(round(height * scale), 1))
-    planes = []
-    for luma in (pair.original_luma, pair.edited_luma):
-        small = cv2.resize(luma, size, interpolation=cv2.INTER_AREA) if scale < 1 else luma
-        planes.append(cv2.GaussianBlur(small, (5, 5), SMOOTHING))
-    low, high = (pair.points.min(axis=0) * scale).astype(int), (pair.points.max(axis=0) * scale)
-    face = planes[0][max(low[1], 0) : int(high[1]) + 1, max(low[0], 0) : int(high[0]) + 1]
-    gain = float(np.clip(MEAN_LUMA / max(float(face.mean()), 1.0), 0.5, 4.0))
-    if pair.valid.all():
-        visible = np.ones(planes[0].shape, bool)
-    else:
-        seen = cv2.resize(pair.valid.astype(np.uint8), size, interpolation=cv2.INTER_NEAREST)
-        visible = np.asarray(seen) > 0
-    return planes[0] * np.float32(gain), planes[1] * np.float32(gain), visible, scale
+    border = (pad + 1) * step
+    low = np.maximum(np.floor(pair.points.min(axis=0)).astype(np.intp) - border, 0)
+    high = np.minimum(
+        np.ceil(pair.points.max(axis=0)).astype(np.intp) + border + 1, (width, height)
+    )
+    low = np.minimum(low, np.array([width, height]) - step)
+    size = np.maximum((high - low) // step, 1) * step
+    area = (slice(low[1], low[1] + size[1]), slice(low[0], low[0] + size[0]))
+    return area, np.round((pair.points - low + 0.5) / step - 0.5).astype(np.intp)
 
 
-def _patches(plane: Luma, at: npt.NDArray[np.intp], half: int) -> Patches:
+def _smoothed(luma: Luma, step: int, ied: float) -> Luma:
+    """Luma shrunk by ``step`` and lightly smoothed."""
+    size = (luma.shape[1] // step, luma.shape[0] // step)
+    small = cv2.resize(luma, size, interpolation=cv2.INTER_AREA) if step > 1 else luma
+    return np.asarray(cv2.GaussianBlur(small, (5, 5), max(SMOOTHING * ied, 0.3)))
+
+
+def _lit(original: Luma, edited: Luma, at: Indices) -> tuple[Luma, Luma]:
+    """Both lumas times what brings the original's face to ``MEAN_LUMA``."""
+    low, high = np.maximum(at.min(axis=0), 0), np.maximum(at.max(axis=0), 1)
+    face = original[low[1] : high[1], low[0] : high[0]]
+    gain = np.float32(np.clip(MEAN_LUMA / max(float(face.mean()), 1.0), 0.5, 4.0))
+    return original * gain, edited * gain
+
+
+def _patches(plane: Luma, at: Indices, half: int) -> Patches:
     """(n, 2 half + 1, 2 half + 1) patches around n places (x, y)."""
     windows = np.lib.stride_tricks.sliding_window_view(plane, (2 * half + 1, 2 * half + 1))
     return np.asarray(windows[at[:, 1] - half, at[:, 0] - half])
@@ -189,7 +206,7 @@ def _structure(original: Patches, edited: Patches) -> npt.NDArray[np.float64]:
 
 
 @cache
-def _offsets(reach: int) -> npt.NDArray[np.intp]:
+def _offsets(reach: int) -> Indices:
     """(n, 2) whole-pixel shifts up to ``reach`` each way."""
     steps = np.arange(-reach, reach + 1)
     return np.stack(np.meshgrid(steps, steps), axis=-1).reshape(-1, 2)

@@ -31,7 +31,7 @@ CONTRAST_NOTED = 25.0
 """Luma between the 5th and 95th percentile of the face; the flattest of the 435 was at 33."""
 EYES_COVERED = 0.30
 """Bright end of the brighter eye region over the bright end of the face; 0.34 at least in the 435."""
-_LOOKED_AT = 64
+_LOOKED_AT = 40
 """Pixels across the face that the statistics look at."""
 
 
