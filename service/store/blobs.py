@@ -36,7 +36,9 @@ class Blobs:
                 sink.write(data)
             self._fs.mv(aside, path)
         except OSError as error:
-            raise LedgerError(f"{self._root}: cannot store a picture: {error.strerror or error}") from None
+            raise LedgerError(
+                f"{self._root}: cannot store a picture: {error.strerror or error}"
+            ) from None
         return key
 
     def get(self, key: str) -> bytes:
