@@ -76,7 +76,9 @@ class LabColour:
 def _response(pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:
     """The cube-root response f(X/Xn), f(Y/Yn), f(Z/Zn): (h, w, 3) float32, of (h, w, 3) sRGB."""
     ratio = cv2.transform(cv2.LUT(pixels, LINEAR_LIGHT), _TO_XYZ_OVER_WHITE)
-    response: npt.NDArray[np.float32] = cv2.exp(cv2.log(cv2.max(ratio, 1e-6)) * (1 / 3))
+    ratio = ratio.reshape(pixels.shape)  # cv2 drops an axis of a single pixel
+    root = cv2.exp(cv2.log(np.maximum(ratio, np.float32(1e-6))) * (1 / 3))
+    response: npt.NDArray[np.float32] = root.reshape(pixels.shape)
     dark = ratio <= _KNEE
     if dark.any():
         response[dark] = ratio[dark] * np.float32(_SLOPE) + np.float32(_OFFSET)

@@ -84,11 +84,11 @@ def find_skin(
         return Region("skin", face.top, face.left, face.mask, face.pixels, face.reason)
     bare = cv2.bitwise_and(face.mask, 1 - features_mask(face, points))
     light = luma[face.window]
+    if lower_face_is_covered(found, crop, bare, face):
+        bare &= 1 - _below_nose_bridge(face, points)
     median = _median_level(light, bare)
     kept = cv2.inRange(light, SHADOW * median, min(HIGHLIGHT * median, CLIPPED))
     mask = cv2.bitwise_and(bare, kept)
-    if lower_face_is_covered(found, crop, mask, face):
-        mask &= 1 - _below_nose_bridge(face, points)
     pixels = cv2.countNonZero(mask)
     reason = None
     if pixels < max(MIN_SKIN_PIXELS, MIN_SKIN_SHARE * face.pixels):

@@ -72,6 +72,10 @@ def test_the_mean_colour_is_the_mean_of_every_pixels_lab() -> None:
     assert mean_lab(pixels).as_array() == pytest.approx(expected, abs=1e-3)
 
 
+def test_a_single_black_pixel_has_a_colour() -> None:
+    assert mean_lab(np.zeros((1, 3), np.uint8)).as_array() == pytest.approx([0, 0, 0], abs=1e-4)
+
+
 def test_a_mean_of_no_pixels_is_an_error_and_no_colour() -> None:
     with pytest.raises(ValueError, match="n >= 1"):
         mean_lab(np.zeros((0, 3), np.uint8))
