@@ -39,7 +39,8 @@ def script_json(value: object) -> Markup:
 def metric_name(spec: MetricSpec | None, metric: str) -> str:
     """Words for a metric, an outcome's rate ("outcome:refused") or a health score."""
     if spec is not None:
-        return spec.name
+        short = spec.name.split(" (", maxsplit=1)[0]
+        return short[:1].upper() + short[1:]
     if metric.startswith(OUTCOME):
         ended = metric.removeprefix(OUTCOME)
         return f"Rate of “{OUTCOME_LABELS[Outcome(ended)] if ended in set(Outcome) else ended}”"
@@ -69,7 +70,7 @@ def metric_entry(spec: MetricSpec | None, metric: str, unit: str) -> dict[str, A
         }
     return {
         "id": spec.id,
-        "name": spec.name,
+        "name": metric_name(spec, metric),
         "unit": spec.unit,
         "direction": str(spec.direction),
         "says": DIRECTION_LABELS[str(spec.direction)],
@@ -220,9 +221,20 @@ def interval_svg(verdict: Verdict, reach: float) -> Markup:
 
 
 def reaches(verdicts: Sequence[Verdict]) -> dict[str, float]:
-    """For each metric the largest |bound| among its verdicts: rows of one harm share one scale."""
-    found: dict[str, float] = {}
+    """Half the width of the line for each kind of figure, so that rows of one harm share one scale.
+
+    Wide enough for every effect and for four margins; longer intervals run to the edge.
+    """
+    ends: dict[str, float] = {}
+    fitting: dict[str, float] = {}
     for v in verdicts:
-        ends = [abs(e) for e in (v.effect, v.margin, *(v.interval or ())) if e is not None]
-        found[v.metric] = max([found.get(v.metric, 0.0), *ends])
-    return found
+        key = scale_key(v)
+        bounds = [abs(e) for e in (v.effect, v.margin, *(v.interval or ())) if e is not None]
+        ends[key] = max([ends.get(key, 0.0), *bounds])
+        fitting[key] = max(fitting.get(key, 0.0), 1.2 * abs(v.effect or 0.0), 4 * (v.margin or 0.0))
+    return {key: min(end, fitting[key] or end) for key, end in ends.items()}
+
+
+def scale_key(verdict: Verdict) -> str:
+    """Verdicts with one key are drawn to one scale: the same metric, as figure or as rate."""
+    return f"{verdict.metric} {verdict.event or ''}"

@@ -6,6 +6,7 @@ import base64
 import hashlib
 from collections.abc import Mapping
 from functools import cache
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +89,7 @@ def _environment() -> Environment:
         figure=wording.figure,
         p_value=wording.p_value,
         words=wording.words,
+        attribute_label=attribute_label,
         plural=wording.plural,
         sha=lambda text: str(text)[:16],
     )
@@ -139,7 +141,7 @@ def _sections(data: RunData, groups: Grouping, specs: Mapping[str, MetricSpec]) 
             data, [v for v in data.verdicts if v.tool in controls], specs
         ),
         "outcome_columns": [o for o in Outcome if o in ALWAYS_SHOWN or o in seen],
-        "outcome_tables": [(a, tables.outcomes(data, groups, a)) for a in crossed],
+        "outcome_tables": [(a, _by_tool(tables.outcomes(data, groups, a))) for a in crossed],
         "originals_tables": [(a, tables.originals(data, groups, a)) for a in planned],
         "exclusion_tables": [(a, *_exclusion_table(data, groups, a)) for a in planned[:3]],
         "missing": tables.missing_figures(data)[:40],
@@ -150,6 +152,10 @@ def _sections(data: RunData, groups: Grouping, specs: Mapping[str, MetricSpec]) 
         "sources": _sources(data),
         "attributes": groups.names,
     }
+
+
+def _by_tool(rows: list[tables.OutcomeRow]) -> list[tuple[str, list[tables.OutcomeRow]]]:
+    return [(tool, list(members)) for tool, members in groupby(rows, key=lambda r: r.tool)]
 
 
 def _exclusion_table(

@@ -10,7 +10,7 @@ from markupsafe import Markup
 from domain.verdicts import Verdict, VerdictKind
 from metrics.contract import MetricSpec
 from service.report import wording
-from service.report.charts import interval_svg, metric_name, reaches
+from service.report.charts import interval_svg, metric_name, reaches, scale_key
 from service.report.model import RunData
 
 MOST_ROWS = 240
@@ -28,6 +28,7 @@ class VerdictRow:
 
     verdict: Verdict
     name: str
+    sentence: str
     label: str
     mark: Markup
     named: bool
@@ -42,21 +43,23 @@ class VerdictRow:
 def verdict_rows(
     data: RunData, verdicts: Sequence[Verdict], specs: Mapping[str, MetricSpec]
 ) -> list[VerdictRow]:
-    """Claims of the plan first, then differences found, then by adjusted p; at most ``MOST_ROWS``."""
+    """Differences found first, then claims of the plan, then by adjusted p; at most ``MOST_ROWS``."""
     claims = {(c.metric, c.attribute) for c in data.plan.claims}
 
     def named(v: Verdict) -> bool:
         family = v.details.get("family")
         return family != "exploratory" if family else (v.metric, v.attribute) in claims
 
-    def rank(v: Verdict) -> tuple[bool, int, float, str, str, str]:
+    def rank(v: Verdict) -> tuple[bool, bool, int, float, str, str, str]:
         p = 2.0 if v.p_adjusted is None else v.p_adjusted
         kind = ORDER.index(v.verdict)
-        return (not named(v), kind, p, v.metric, v.tool, str(v.details.get("region")))
+        found = v.verdict is VerdictKind.DISPARITY
+        region = str(v.details.get("region"))
+        return (not found, not named(v), kind, p, v.metric, v.tool, region)
 
     reach = reaches(verdicts)
     shown = sorted(verdicts, key=rank)[:MOST_ROWS]
-    return [_row(v, named(v), specs, reach[v.metric]) for v in shown]
+    return [_row(v, named(v), specs, reach[scale_key(v)]) for v in shown]
 
 
 def _row(v: Verdict, named: bool, specs: Mapping[str, MetricSpec], reach: float) -> VerdictRow:
@@ -69,6 +72,7 @@ def _row(v: Verdict, named: bool, specs: Mapping[str, MetricSpec], reach: float)
     return VerdictRow(
         verdict=v,
         name=_name(v, specs),
+        sentence=wording.without_tool(v),
         label=wording.VERDICT_LABELS[v.verdict],
         mark=interval_svg(v, reach),
         named=named,

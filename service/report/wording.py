@@ -97,8 +97,9 @@ STATISTICS: tuple[str, ...] = (
     " A difference that was not found is not thereby shown to be absent.",
     "p-values are adjusted with Holm's method over the comparisons named in the plan and with the"
     " Benjamini-Hochberg method over all others.",
-    "A picture that was refused, failed or came back without a face has no figure. It is counted as an"
-    " outcome of its own, by group, and never enters an average as 0.",
+    "A request that was refused or failed has no figure. It is counted as an outcome of its own, by"
+    " group, and never enters an average as 0. A lost face retains 0 % of its landmarks, which is a"
+    " measurement, and has no other figure.",
     "Rates and impact ratios compare each group with the group of the highest rate. A ratio is given only"
     " where both groups hold at least 5 people; a group below 2 % of the people is left out of the ratios,"
     " its count and rate are still shown.",
@@ -107,8 +108,8 @@ STATISTICS: tuple[str, ...] = (
 LIMITS: tuple[str, ...] = (
     "Groups are the ones declared in the portraits' manifest; nothing about a person is guessed. “Measured"
     " ITA group” is the one exception: it is computed from the colour of the skin in the original picture.",
-    "There is no official pass threshold for damage to face pictures. Each threshold below says where it"
-    " comes from; a threshold without a source is not given.",
+    "There is no official pass threshold for damage to face pictures. Each threshold in the table above says"
+    " where it comes from; where no source gives one, none is set.",
     "The findings hold for these portraits, this version of each tool and these settings. A new version"
     " of a tool needs a new audit; the summary should not be relied on for longer than 12 months.",
     "The landmark engine has noise of its own. The instrument check shows it by group on untouched"
@@ -197,18 +198,32 @@ def strongest(verdicts: Sequence[Verdict]) -> Verdict | None:
     return min(found, key=rank) if found else None
 
 
+def without_tool(verdict: Verdict) -> str:
+    """The verdict's sentence without the "tool, task:" it begins with, where that stands beside it."""
+    said = verdict.sentence
+    for head in (f"{verdict.tool}, {verdict.task}: ", f"{verdict.tool}: "):
+        said = said.removeprefix(head)
+    return said[:1].upper() + said[1:]
+
+
 def tool_line(verdicts: Sequence[Verdict], attributes: Sequence[str]) -> str:
     """One plain sentence about one tool: which harm falls on whom, or that none could be shown."""
     first = strongest(verdicts)
     if first is not None:
-        said = first.sentence.removeprefix(first.tool)
-        said = said.partition(": ")[2] if said != first.sentence else said
-        return said[:1].upper() + said[1:] or (
+        return without_tool(first) or (
             f"{words(first.metric)}: {first.groups[0]} and {first.groups[1]} differ by {figure(first.effect)}."
         )
     if not verdicts:
         return "No comparison between groups could be made; see the outcomes below."
     groups = ", ".join(words(a) for a in attributes) or "the groups"
+    named = [v for v in verdicts if v.details.get("family") not in (None, "exploratory")]
+    if named:
+        same = sum(v.verdict is VerdictKind.EQUIVALENT for v in named)
+        return (
+            f"No difference between groups was shown. Of {plural(len(named), 'comparison')} named in"
+            f" the plan {same} {'lies' if same == 1 else 'lie'} within the margin,"
+            f" {len(named) - same} cannot be told yet from so few people."
+        )
     same = sum(v.verdict is VerdictKind.EQUIVALENT for v in verdicts)
     if same == len(verdicts):
         return f"All {same} comparisons by {groups} lie within the margin: the same harm for all, as far as measured."

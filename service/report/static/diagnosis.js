@@ -25,7 +25,7 @@ function ringed(after, before, kept) {
     const lost = kept && kept[k / 2] === "0";
     if (lost && before) marks.append(svg("line", { class: "shift", x1: before[k], y1: before[k + 1], x2: after[k], y2: after[k + 1] }));
     marks.append(svg("circle", { class: lost ? "pt-lost" : "pt", cx: after[k], cy: after[k + 1], r: 7 }));
-    if (lost) marks.append(svg("circle", { class: "ring", cx: after[k], cy: after[k + 1], r: 21 }));
+    if (lost) marks.append(svg("circle", { class: "ring", cx: after[k], cy: after[k + 1], r: 17 }));
   }
   return marks;
 }
@@ -85,7 +85,8 @@ function figureCell(metric, region, index) {
 
 function isOver(metric, value) {
   if (metric.threshold === null || metric.threshold === undefined) return false;
-  return metric.direction === "higher_is_better" ? value < metric.threshold : Math.abs(value) > Math.abs(metric.threshold);
+  if (metric.direction === "higher_is_better" || metric.threshold < 0) return value < metric.threshold;
+  return Math.abs(value) > metric.threshold;
 }
 
 function showItem(index, order) {

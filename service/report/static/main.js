@@ -84,11 +84,11 @@ function filterVerdicts() {
   const form = byId("verdict-filters");
   if (!form) return;
   const want = { verdict: form.elements.verdict.value, tool: form.elements.tool.value, attribute: form.elements.attribute.value };
-  const rows = [...byId("verdict-table").tBodies[0].rows];
+  const rows = [...byId("verdict-table").tBodies];
   const fitting = rows.filter((r) => Object.entries(want).every(([k, v]) => !v || r.dataset[k] === v));
   const shownRows = new Set(allVerdicts ? fitting : fitting.slice(0, VERDICTS_FIRST));
   for (const row of rows) row.hidden = !shownRows.has(row);
-  byId("verdict-count").textContent = `${shownRows.size} of ${count(rows.length, "comparison")}: claims named in the plan first, then differences found`;
+  byId("verdict-count").textContent = `${shownRows.size} of ${count(rows.length, "comparison")}: differences found first, then claims named in the plan`;
   byId("verdict-more").hidden = shownRows.size === fitting.length;
   byId("verdict-more").textContent = `Show all ${fitting.length}`;
 }
