@@ -114,8 +114,12 @@ get_exiftool() {
        "Without root: install node, npm and perl and try again, or put exiftool on your PATH"
 }
 
-get_chromium() {
+get_browser() {  # Chromium, and a library that the program driving it needs and slim systems lack
   local name
+  if ! $VENV/bin/playwright --version >/dev/null 2>&1 && can_apt; then
+    say "[5/5] browser driver: installing libatomic1"
+    apt_install libatomic1 || true
+  fi
   for name in chromium chromium-browser google-chrome; do
     command -v $name >/dev/null && { say "[5/5] browser for the report's test: $name"; return; }
   done
@@ -131,5 +135,5 @@ install_packages
 say "[3/5] models"
 $VENV/bin/likeness models fetch | sed 's/^/      /'
 get_exiftool
-if [ "$KIND" = dev ]; then get_chromium; else say "[5/5] nothing else needed"; fi
+if [ "$KIND" = dev ]; then get_browser; else say "[5/5] nothing else needed"; fi
 say "ready after $((SECONDS - STARTED)) s"
