@@ -28,7 +28,7 @@ demo: setup
 	@$(BIN)/likeness audit samples/audit.yaml --out out/demo
 
 test: lint
-	@$(BIN)/python -m pytest -n $(TEST_WORKERS) --dist loadfile --durations=10 $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -n $(TEST_WORKERS) --dist loadfile -rs --durations=10 $(PYTEST_ARGS)
 
 lint: setup-dev
 	@$(BIN)/ruff check .
