@@ -92,7 +92,10 @@ def read(rows: Any, attributes: Sequence[str], covariates: Sequence[str] = ()) -
     ]
     no_metric = np.array([m == "" for m, _ in figures], dtype=bool)
     figure = np.where(no_metric[figure], -1, figure)
-    item = _items(frame, subject.codes, arm, names["perturbation"].codes)
+    by = {a: coded(frame[a]) for a in attributes}
+    item = _items(
+        frame, [arm, subject.codes, names["perturbation"].codes, *(c.codes for c in by.values())]
+    )
     _, item_row = np.unique(item, return_index=True)
     status = coded(frame["status"]) if "status" in frame else Coded(
         np.zeros(len(frame), dtype=np.int64), [Status.MEASURED.value]
@@ -102,7 +105,7 @@ def read(rows: Any, attributes: Sequence[str], covariates: Sequence[str] = ()) -
     return Table(
         subject, arm, [(_name(names["tool"], a), _name(names["task"], b)) for a, b in arm_keys],
         figure, figures, value, item, item_row.astype(np.int64), outcomes, item_outcome,
-        {a: coded(frame[a]) for a in attributes},
+        by,
         {c: pd.to_numeric(frame[c], errors="coerce").to_numpy(np.float64, na_value=np.nan)
          for c in covariates if c in frame},
         coded(frame["portrait_id"]) if "portrait_id" in frame else Coded(np.full(len(frame), -1), []),
@@ -165,10 +168,10 @@ def _combined(parts: Sequence[Codes]) -> tuple[Codes, list[tuple[int, ...]]]:
     return codes.astype(np.int64), keys
 
 
-def _items(frame: pd.DataFrame, subject: Codes, arm: Codes, perturbation: Codes) -> Codes:
-    """Which picture each row belongs to: item_id where given, else subject x tool x perturbation."""
-    parts = [arm, subject, perturbation]
-    parts += [coded(frame[key]).codes for key in _ITEM_KEYS if key in frame]
+def _items(frame: pd.DataFrame, keys: Sequence[Codes]) -> Codes:
+    """Which picture each row belongs to: subject, tool, perturbation and attributes (a face may
+    have been varied in one), and item_id or portrait_id where given."""
+    parts = [*keys, *(coded(frame[key]).codes for key in _ITEM_KEYS if key in frame)]
     code = parts[0]
     for part in parts[1:]:  # factorised after each step, so that no product can overflow
         code = np.unique(code * (int(part.max()) + 2) + part + 1, return_inverse=True)[1]

@@ -1,0 +1,104 @@
+"""Permutation tests against scipy's and against full enumeration."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from metrics.statistics.intervals import summarise
+from metrics.statistics.permutation import sign_flip, two_sample, welch_t
+
+NO = np.array([False])
+YES = np.array([True])
+
+
+def _p(a: object, b: object, binary: bool = False, seed: int = 0) -> float:
+    x, y = (np.asarray(v, dtype=float)[:, None] for v in (a, b))
+    tail = two_sample(x, y, YES if binary else NO, np.random.default_rng(seed))
+    return float(tail.p[0])
+
+
+def test_small_groups_are_enumerated_and_agree_with_scipy() -> None:
+    rng = np.random.default_rng(4)
+    a, b = rng.normal(1, 1, 7), rng.normal(0, 1, 7)
+    exact = stats.permutation_test(
+        (a, b), lambda x, y, axis: np.abs(x.mean(axis=axis) - y.mean(axis=axis)),
+        vectorized=True, n_resamples=np.inf, alternative="greater",
+    )  # fmt: skip
+    assert _p(a, b) == pytest.approx(exact.pvalue)
+
+
+def test_unequal_groups_are_judged_by_the_studentised_difference() -> None:
+    rng = np.random.default_rng(8)
+    a, b = rng.normal(1, 3, 4), rng.normal(0, 1, 9)
+    pooled = np.concatenate([a, b])
+    seen = abs(stats.ttest_ind(a, b, equal_var=False).statistic)
+    count = total = 0
+    for chosen in itertools.combinations(range(13), 4):
+        rest = [i for i in range(13) if i not in chosen]
+        t = abs(stats.ttest_ind(pooled[list(chosen)], pooled[rest], equal_var=False).statistic)
+        count += t >= seen - 1e-9
+        total += 1
+    assert _p(a, b) == pytest.approx(count / total)
+
+
+def test_many_shuffles_come_near_scipys() -> None:
+    rng = np.random.default_rng(5)
+    a, b = rng.normal(0.5, 1, 30), rng.normal(0, 1, 30)
+    theirs = stats.permutation_test(
+        (a, b), lambda x, y, axis: np.abs(x.mean(axis=axis) - y.mean(axis=axis)),
+        vectorized=True, n_resamples=20_000, alternative="greater", rng=np.random.default_rng(1),
+    )  # fmt: skip
+    assert _p(a, b) == pytest.approx(theirs.pvalue, abs=0.015)
+
+
+def test_a_p_value_is_never_zero_by_lack_of_shuffles() -> None:
+    a, b = np.arange(40.0), np.arange(40.0) + 500
+    tail = two_sample(a[:, None], b[:, None], NO, np.random.default_rng(0))
+    assert tail.conservative[0] == pytest.approx(1 / 22_001)
+    assert 0 < tail.p[0] < tail.conservative[0]
+
+
+def test_rates_are_judged_by_mid_p_and_keep_the_full_p_beside_it() -> None:
+    a, b = [1.0] * 6 + [0.0] * 2, [1.0] * 2 + [0.0] * 6
+    full = stats.fisher_exact([[6, 2], [2, 6]]).pvalue
+    x, y = np.array(a)[:, None], np.array(b)[:, None]
+    tail = two_sample(x, y, YES, np.random.default_rng(0))
+    assert tail.conservative[0] == pytest.approx(full)
+    tie = 2 * stats.hypergeom.pmf(6, 16, 8, 8)
+    assert tail.p[0] == pytest.approx(full - tie / 2)
+
+
+def test_groups_without_any_spread_that_differ_get_the_smallest_exact_p() -> None:
+    assert _p([1.0] * 5, [2.0] * 5) == pytest.approx(2 / 252)
+
+
+def test_identical_groups_get_p_one() -> None:
+    values = np.arange(6.0)
+    assert _p(values, values) == 1
+    assert welch_t(summarise(values[:, None]), summarise(values[:, None]))[0] == 0
+
+
+def test_swapping_the_groups_leaves_an_exact_p_as_it_is() -> None:
+    rng = np.random.default_rng(11)
+    a, b = rng.exponential(1, 6), rng.exponential(2, 8)
+    assert _p(a, b) == pytest.approx(_p(b, a))
+
+
+def test_two_thousand_subjects_follow_the_welch_law() -> None:
+    rng = np.random.default_rng(2)
+    a, b = rng.normal(0, 1, 1200), rng.normal(0.05, 1, 1200)
+    assert _p(a, b) == pytest.approx(stats.ttest_ind(a, b, equal_var=False).pvalue)
+
+
+def test_sign_flips_of_few_pairs_are_enumerated() -> None:
+    d = np.array([0.3, 0.1, 0.7, -0.2, 0.5, 0.4])
+    exact = stats.permutation_test(
+        (d,), lambda x, axis: np.abs(x.mean(axis=axis)), permutation_type="samples",
+        vectorized=True, n_resamples=np.inf, alternative="greater",
+    )  # fmt: skip
+    tail = sign_flip(d[:, None], np.random.default_rng(0))
+    assert tail.p[0] == pytest.approx(exact.pvalue)
