@@ -9,6 +9,7 @@ costs the picture: it is then taken as sRGB, with a warning.
 from __future__ import annotations
 
 import io
+import struct
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
@@ -20,6 +21,7 @@ from PIL import Image, ImageCms
 
 from domain.pictures import RgbPixels
 from preprocess.icc import (
+    SRGB_TO_XYZ_D50,
     XYZ_D50_TO_SRGB,
     Profile,
     ProfileProblem,
@@ -101,6 +103,8 @@ def _parsed(data: bytes) -> Profile | str:
             evaluate(curve, 256)
     except ProfileProblem as error:
         return str(error)
+    except (ValueError, ArithmeticError, LookupError, struct.error, MemoryError):
+        return "damaged"
     return profile
 
 
@@ -202,7 +206,8 @@ def _grey(samples: npt.NDArray[Any], profile: Profile) -> RgbPixels:
     return _in_strips(codes, convert)
 
 
-_D50 = np.array([0.9642, 1.0, 0.8249])
+_D50 = SRGB_TO_XYZ_D50.sum(axis=1)
+"""White as the sRGB matrix has it, so that neutral Lab stays neutral to the last bit."""
 
 
 def _from_lab(lab: npt.NDArray[Any]) -> RgbPixels:

@@ -118,8 +118,10 @@ def _matrix(tags: dict[bytes, bytes]) -> Floats:
         columns = [_numbers(tags[name][8:20]) for name in (b"rXYZ", b"gXYZ", b"bXYZ")]
     except KeyError as error:
         raise ProfileProblem("a primary is missing") from error
+    if any(len(column) != 3 for column in columns):
+        raise ProfileProblem("a primary is cut off")
     matrix = np.array(columns).T
-    if matrix.shape != (3, 3) or abs(float(np.linalg.det(matrix))) < 1e-4:
+    if abs(float(np.linalg.det(matrix))) < 1e-4:
         raise ProfileProblem("its primaries make no colour space")
     return matrix
 

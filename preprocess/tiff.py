@@ -33,7 +33,8 @@ def decode_tiff(data: bytes, limits: Limits) -> Raster:
         raise
     except Exception as error:  # any failure of a decoder is the file's
         text = "its header cannot be read" if "cannot identify" in str(error) else str(error)[:80]
-        raise PictureRejected(f"damaged image (TIFF: {text})", "damaged") from error
+        kind = "truncated" if "truncated" in text else "damaged"
+        raise PictureRejected(f"{kind} image (TIFF: {text})", kind) from error
     raster.orientation, raster.frames = facts.orientation, frames
     raster.warnings += _warnings(facts, frames)
     return raster
@@ -146,9 +147,7 @@ def _by_opencv(data: bytes) -> Raster:
         np.frombuffer(data, np.uint8), cv2.IMREAD_UNCHANGED | cv2.IMREAD_IGNORE_ORIENTATION
     )
     if pixels is None:
-        raise PictureRejected(
-            "unsupported TIFF (wide samples in an unusual layout)", "not_supported"
-        )
+        raise PictureRejected("damaged TIFF, or wide samples in an unusual layout", "damaged")
     notes: list[str] = []
     if pixels.dtype.kind == "f":
         notes.append("Float samples are read as sRGB-encoded values of 0-1.")

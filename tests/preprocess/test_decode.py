@@ -11,6 +11,7 @@ from pathlib import Path
 
 import cv2
 import numpy as np
+import pillow_heif
 import pytest
 import simplejpeg
 import tifffile
@@ -330,10 +331,23 @@ def test_an_interlaced_png_without_its_last_pass_is_truncated(data_dir: Path) ->
         open_picture(whole[: at - 4] + chunk + whole[at + 8 + size :])
 
 
-def test_a_webp_and_a_heic_cut_short_are_refused() -> None:
-    webp = saved(SCENE, "WEBP")
-    with pytest.raises(PictureRejected, match="truncated WebP"):
-        open_picture(webp[:-20])
+def every_format() -> dict[str, bytes]:
+    scene = cv2.resize(SCENE, (160, 120))
+    heic, wide = io.BytesIO(), io.BytesIO()
+    pillow_heif.from_pillow(Image.fromarray(scene)).save(heic)
+    tifffile.imwrite(wide, scene.astype(np.uint16) * 257, photometric="rgb", rowsperstrip=20)
+    kinds = ("WEBP", "GIF", "BMP", "TIFF", "JPEG2000", "AVIF")
+    found = {kind: saved(scene, kind) for kind in kinds}
+    return found | {"HEIC": heic.getvalue(), "wide TIFF": wide.getvalue()}
+
+
+@pytest.mark.parametrize("kind", list(every_format()))
+def test_a_file_of_any_format_cut_anywhere_is_refused(kind: str) -> None:
+    whole = every_format()[kind]
+    assert open_picture(whole).width == 160
+    for share in (0.1, 0.4, 0.7, 0.9, 0.97, 0.995):
+        with pytest.raises(PictureRejected):
+            open_picture(whole[: int(len(whole) * share)])
 
 
 # --- limits and paths
