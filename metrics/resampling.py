@@ -43,7 +43,7 @@ def resample(
     smooth = cv2.GaussianBlur(part, (reach, reach), sigma, borderType=cv2.BORDER_REPLICATE)
     to_part = compose(shifting(-low[0], -low[1]), to_picture)
     # cubic: a linear kernel would cost the picture with the coarser grid more than the other
-    how = {"flags": cv2.INTER_CUBIC | cv2.WARP_INVERSE_MAP, "borderMode": cv2.BORDER_CONSTANT}
+    how = {"flags": cv2.INTER_CUBIC | cv2.WARP_INVERSE_MAP, "borderMode": cv2.BORDER_REPLICATE}
     pixels = np.asarray(cv2.warpAffine(smooth, to_part, size, **how), dtype=np.uint8)
     inside = (reached >= 0).all() and (reached <= (picture.width - 1, picture.height - 1)).all()
     if picture.opaque is None and inside:
@@ -52,6 +52,7 @@ def resample(
         opaque = np.ones(smooth.shape[:2], np.float32)
     else:
         opaque = picture.opaque[rows, columns].astype(np.float32)
-    how["flags"] = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
+    how = {"flags": cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP, "borderMode": cv2.BORDER_CONSTANT}
     seen = np.asarray(cv2.warpAffine(opaque, to_part, size, **how)) > 0.999
+    pixels[~seen] = 0
     return pixels, seen
