@@ -136,6 +136,7 @@ def measure_item(
 
 def record(run: Run, item_id: str, result: PairResult) -> None:
     """Write an item's outcome with all its figures, at once."""
+    before = run.ledger.item(item_id)["warnings"]
     figures = [
         {
             "item_id": item_id,
@@ -152,7 +153,7 @@ def record(run: Run, item_id: str, result: PairResult) -> None:
     row = {
         "outcome": result.outcome.value,
         "reason": result.reason,
-        "warnings": list(result.warnings),
+        "warnings": [*before, *result.warnings],
         "evidence": dict(result.evidence),
         "health": {name: asdict(h) for name, h in result.health.items()},
     }

@@ -10,7 +10,7 @@ import numpy as np
 
 import adapters.contract
 from domain.edits import Edited, EditOutcome, EditRequest, Failed, Refused, Task
-from domain.errors import LikenessError, PictureRejected
+from domain.errors import LikenessError
 from domain.faces import Face
 from domain.masks import MaskKind
 from domain.measurements import Outcome
@@ -19,7 +19,7 @@ from preprocess.crop import fit_to_tool, grow_box
 from preprocess.decode import encode_png, open_picture
 from preprocess.masks import make_mask
 from preprocess.perturb import perturb
-from service.runs import Run
+from service.runs import Run, build_tool
 from service.store.ledger import CALLING, DONE, EDITED
 
 MAX_ATTEMPTS = 3
@@ -31,12 +31,15 @@ MASKS = {
 }
 
 
-def prepare(run: Run, item: Mapping[str, Any], portrait: Mapping[str, Any]) -> EditRequest:
-    """The request of one item: perturbed, fitted to the tool's own size, encoded, masked."""
+def prepare(
+    run: Run, item: Mapping[str, Any], portrait: Mapping[str, Any]
+) -> tuple[EditRequest, list[str]]:
+    """The request of one item: perturbed, fitted to the tool's own size, encoded, masked; and
+    sentences about what the fitting had to do."""
     source = next(p for p in run.portraits if p.portrait_id == item["portrait_id"])
     tool, spec = run.tools[item["tool"]], run.specs[item["tool"]]
     face = _face(open_picture(source.path), portrait["face"], run.plan.engine)
-    picture = perturb(face.picture, face, item["perturbation"], item["seed"])
+    picture = perturb(face.picture, face, item["perturbation"], item["seed"], item["portrait_id"])
     box = grow_box(face.box, (picture.width, picture.height), points=face.points)
     fitted = fit_to_tool(picture, box, spec.size)
     task = Task(item["task"])
@@ -44,7 +47,7 @@ def prepare(run: Run, item: Mapping[str, Any], portrait: Mapping[str, Any]) -> E
     if task in MASKS:
         moved = Face(fitted.picture, fitted.to_fitted(face.points), face.box, face.engine)
         mask = make_mask(moved, MASKS[task])
-    return EditRequest(
+    request = EditRequest(
         item_id=item["item_id"],
         task=task,
         picture=encode_png(fitted.picture),
@@ -59,6 +62,7 @@ def prepare(run: Run, item: Mapping[str, Any], portrait: Mapping[str, Any]) -> E
         attributes=source.attributes,
         settings=tool.settings,
     )
+    return request, list(fitted.notes)
 
 
 def _face(picture: Picture, stored: Mapping[str, Any], engine: str) -> Face:
@@ -68,20 +72,10 @@ def _face(picture: Picture, stored: Mapping[str, Any], engine: str) -> Face:
     )
 
 
-def build_tool(run: Run, label: str) -> adapters.contract.Adapter:
-    """The adapter of one tool, with settings that name files made relative to the plan."""
-    tool, spec = run.tools[label], run.specs[label]
-    settings = dict(tool.settings)
-    for name in spec.path_settings:
-        if isinstance(settings.get(name), str):
-            settings[name] = str(run.loaded.path.parent.resolve() / settings[name])
-    return adapters.contract.build(tool.id, settings)
-
-
 def try_build(run: Run, label: str) -> tuple[adapters.contract.Adapter | None, str]:
     """The tool, or None with the reason why it cannot be started."""
     try:
-        return build_tool(run, label), ""
+        return build_tool(run.loaded, run.tools[label]), ""
     except LikenessError as error:
         return None, str(error)
     except Exception as error:  # a third party's tool: its fault is its items' outcome
@@ -107,15 +101,15 @@ def call_tool(
     refused or failed is finished here, with its reason.
     """
     try:
-        request = prepare(run, item, portrait)
-    except (PictureRejected, OSError, ValueError) as error:
+        request, notes = prepare(run, item, portrait)
+    except (LikenessError, OSError, ValueError) as error:
         give_up(run, item, f"could not be prepared for the tool: {error}")
         return False
     if item["state"] == CALLING and item["attempts"] >= MAX_ATTEMPTS:
         reason = f"the process died {item['attempts']} times while calling this tool"
         give_up(run, item, reason)
         return False
-    sent = {"original": run.blobs.put(request.picture or b"")}
+    sent: dict[str, Any] = {"original": run.blobs.put(request.picture or b""), "warnings": notes}
     if request.mask is not None:
         sent["mask"] = run.blobs.put(encode_png(request.mask.values))
     for attempt in range(item["attempts"] + 1, item["attempts"] + 1 + MAX_ATTEMPTS):

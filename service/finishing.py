@@ -72,7 +72,7 @@ def finish(run: Run, say: Callable[[str], None]) -> Finished:
         run_id=row["run_id"],
         files=write_all(data, run.out),
         verdicts=verdicts,
-        table=_first(run, verdicts),
+        table=_first(verdicts),
         outcomes=Counter(i.outcome.value for i in items),
         controls_ok=all(c.ok for c in controls),
     )
@@ -165,20 +165,21 @@ def _instrument_row(row: Mapping[str, Any]) -> InstrumentRow:
 
 
 def analysis_rows(
-    items: Sequence[ItemRow], figures: Sequence[MeasurementRow], attributes: Sequence[str]
-) -> pd.DataFrame:
-    """One row a figure with its item's facts; an item without figures keeps a row, so that its
-    outcome is counted."""
+    items: Sequence[ItemRow], figures: Sequence[MeasurementRow], attributes: Sequence[str],
+    claimed: Sequence[tuple[str, str]] = (),
+) -> pd.DataFrame:  # fmt: skip
+    """One row a figure with its item's facts; an item without figures keeps a missing row for each
+    ``claimed`` (metric, region), so that its outcome is counted and its claim can be answered."""
     facts = {i.item_id: i for i in items}
     with_figures = {m.item_id for m in figures}
     rows = [_analysis_row(facts[m.item_id], m, attributes) for m in figures]
     for item in items:
         if item.item_id not in with_figures:
-            none = MeasurementRow(
-                item.item_id, "flrr", FACE_REGION, None, "%", Status.NOT_MEASURABLE.value,
-                item.reason,
-            )  # fmt: skip
-            rows.append(_analysis_row(item, none, attributes))
+            for metric, region in {("flrr", FACE_REGION): None, **dict.fromkeys(claimed)}:
+                none = MeasurementRow(
+                    item.item_id, metric, region, None, "", Status.NOT_MEASURABLE.value, item.reason
+                )
+                rows.append(_analysis_row(item, none, attributes))
     return pd.DataFrame(rows)
 
 
@@ -204,8 +205,10 @@ def _verdicts(
 ) -> list[Verdict]:
     ours = [i for i in items if not i.control]
     chosen = {i.item_id for i in ours}
-    rows = analysis_rows(ours, [m for m in figures if m.item_id in chosen], run.plan.groups)
     plan = run.plan
+    claimed = [(c.metric, c.region) for c in plan.claims if not c.metric.startswith("outcome:")]
+    mine = [m for m in figures if m.item_id in chosen]
+    rows = analysis_rows(ours, mine, plan.groups, claimed)
     return analyse(
         rows,
         attributes=plan.groups,
@@ -248,13 +251,15 @@ def _untrusted(verdict: Verdict) -> Verdict:
     )
 
 
-def _first(run: Run, verdicts: Sequence[Verdict]) -> list[Verdict]:
-    """The plan's named claims, disparities first, then the clearest of the rest."""
-    named = {(c.metric, c.attribute) for c in run.plan.claims}
+def _first(verdicts: Sequence[Verdict]) -> list[Verdict]:
+    """One verdict a tool and named claim: its two groups that differ most, disparities first."""
     order = {VerdictKind.DISPARITY: 0, VerdictKind.EQUIVALENT: 1, VerdictKind.INCONCLUSIVE: 2}
 
-    def rank(v: Verdict) -> tuple[bool, int, float]:
-        p = 1.0 if v.p_adjusted is None else v.p_adjusted
-        return ((v.metric, v.attribute) not in named, order[v.verdict], p)
+    def rank(v: Verdict) -> tuple[int, float]:
+        return order[v.verdict], 1.0 if v.p_adjusted is None else v.p_adjusted
 
-    return sorted(verdicts, key=rank)[:TABLE_ROWS]
+    chosen: dict[tuple[object, ...], Verdict] = {}
+    for v in sorted(verdicts, key=rank):
+        if v.details.get("family") == "named":
+            chosen.setdefault((v.tool, v.task, v.metric, v.details.get("region"), v.attribute), v)
+    return list(chosen.values())[:TABLE_ROWS]

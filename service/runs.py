@@ -10,7 +10,7 @@ from pathlib import Path
 from uuid import uuid4
 
 import adapters.contract
-from domain.errors import LedgerError
+from domain.errors import LedgerError, LikenessError
 from domain.plan import AuditPlan, ToolChoice
 from domain.portraits import Portrait
 from service.controls import control_tools
@@ -55,13 +55,33 @@ def begin(loaded: LoadedPlan, out: Path, resume: bool) -> Run:
     tools = {t.label: t for t in plan.tools}
     if plan.controls:
         tools |= {t.label: t for t in control_tools(plan, portraits) if t.label not in tools}
-    known = adapters.contract.discover()
-    specs = {label: known[tool.id][0] for label, tool in tools.items()}
+    specs = {label: _spec(loaded, tool) for label, tool in tools.items()}
     run = Run(
         loaded, out, ledger, Blobs(str(out / "blobs")), portraits, tools, specs, time.monotonic()
     )
     _enter(run)
     return run
+
+
+def build_tool(loaded: LoadedPlan, tool: ToolChoice) -> adapters.contract.Adapter:
+    """The adapter of one tool, with settings that name files made relative to the plan."""
+    spec = adapters.contract.discover()[tool.id][0]
+    settings = dict(tool.settings)
+    for name in spec.path_settings:
+        if isinstance(settings.get(name), str):
+            settings[name] = str(loaded.path.parent.resolve() / settings[name])
+    return adapters.contract.build(tool.id, settings)
+
+
+def _spec(loaded: LoadedPlan, tool: ToolChoice) -> adapters.contract.ToolSpec:
+    """What the tool can do with these settings. A tool that cannot be made is told before anything
+    is run or paid for."""
+    try:
+        adapter = build_tool(loaded, tool)
+    except LikenessError as error:
+        raise LikenessError(f"{loaded.path}: tool '{tool.label}': {error}") from None
+    adapter.close()
+    return adapter.spec
 
 
 def _enter(run: Run) -> None:
