@@ -114,12 +114,34 @@ def _draw_points(
         if not (0 <= x < PANEL and 0 <= y < PANEL):
             continue
         lost = retained is not None and not retained[index]
-        centre = (round((x + at[0]) * 16), round((y + at[1]) * 16))
+        place = (float(x) + at[0], float(y) + at[1])
         colour = LOST if lost else KEPT
-        cv2.circle(canvas, centre, 3 * 16, (20, 20, 20), -1, cv2.LINE_AA, 4)
-        cv2.circle(canvas, centre, 2 * 16, colour, -1, cv2.LINE_AA, 4)
+        _stamp(canvas, place, 0.0, 3.6, (20, 20, 20))
+        _stamp(canvas, place, 0.0, 2.6, colour)
         if lost:
-            cv2.circle(canvas, centre, 8 * 16, LOST, 2, cv2.LINE_AA, 4)
+            _stamp(canvas, place, 6.6, 8.4, LOST)
+
+
+def _stamp(
+    canvas: RgbPixels,
+    at: tuple[float, float],
+    inner: float,
+    outer: float,
+    colour: tuple[int, int, int],
+) -> None:
+    """A smooth ring (a disc where ``inner`` is 0): OpenCV draws small circles as diamonds."""
+    reach = int(outer) + 2
+    left, top = round(at[0]) - reach, round(at[1]) - reach
+    if left < 0 or top < 0:
+        return
+    patch = canvas[top : top + 2 * reach + 1, left : left + 2 * reach + 1]
+    rows, columns = np.mgrid[: patch.shape[0], : patch.shape[1]]
+    away = np.hypot(columns + left - at[0], rows + top - at[1])
+    cover = np.clip(outer + 0.5 - away, 0, 1)
+    if inner > 0:
+        cover *= np.clip(away - inner + 0.5, 0, 1)
+    mixed = patch + cover[:, :, None] * (np.array(colour, dtype=np.float64) - patch)
+    patch[:] = np.round(mixed).astype(np.uint8)
 
 
 def _figure_lines(measurements: Sequence[Measurement]) -> list[str]:

@@ -17,7 +17,7 @@ from domain.errors import LikenessError
 from domain.measurements import Outcome
 from metrics.contract import MetricSpec
 from metrics.contract import specs as all_specs
-from service.report.groups import Grouping, grouping
+from service.report.groups import NO_GROUPS, Grouping, grouping
 from service.report.html import render
 from service.report.model import ItemRow, MeasurementRow, RunData
 from service.report.tables import (
@@ -52,9 +52,10 @@ CSV_HEAD: tuple[tuple[str, str], ...] = (
     ("unit", "unit of the figure"),
     ("reason", "why there is no figure"),
 )
-"""Columns of measurements.csv with their meaning. The portraits' attributes follow, the plan's
-first; one whose name is taken already is called attribute_NAME. Cells that a spreadsheet would run
-as a formula start with an apostrophe."""
+"""Columns of measurements.csv with their meaning. The people's attributes follow, the plan's first
+(columns about the file, such as its source, stay in the manifest of portraits); one whose name is
+taken already is called attribute_NAME. Cells that a spreadsheet would run as a formula start with
+an apostrophe."""
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 
@@ -149,7 +150,7 @@ def measurements_csv(data: RunData, groups: Grouping) -> str:
 
 
 def _declared(data: RunData) -> list[str]:
-    return sorted({name for item in data.items for name in item.attributes})
+    return sorted({name for item in data.items for name in item.attributes} - NO_GROUPS)
 
 
 def _cells(data: RunData, item: ItemRow, m: MeasurementRow | None) -> list[str]:

@@ -32,8 +32,8 @@ SIDE = 288
 FINE = 3 * SIDE // 2
 """Differences are computed at this side and averaged down, so that lost fine detail shows."""
 DIFFERENCE_SIDE = 144
-DIFFERENCE_CEILING = 30.0
-"""CIE76 difference shown at full strength; about ten times a just noticeable one."""
+DIFFERENCE_CEILING = 40.0
+"""CIE76 difference shown at full strength; some seventeen times a just noticeable one (2.3)."""
 MAX_ITEMS = 400
 MAX_BYTES = 12_000_000
 QUALITY = 76

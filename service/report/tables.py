@@ -143,7 +143,7 @@ def _originals_row(
     figures: Mapping[str, Mapping[str, float]],
 ) -> OriginalsRow:
     rows = [r for r in data.instrument if r.portrait_id in portraits]
-    names = sorted({k for r in rows for k in r.facts})
+    names = sorted({k for r in rows for k in r.facts} - UNSHOWN_FACTS)
     facts = {n: [v for r in rows if (v := r.facts.get(n)) is not None] for n in names}
     items = [item for item, portrait in retest.items() if portrait in portraits]
     noise = {m: [v[i] for i in items if i in v] for m, v in figures.items()}
@@ -158,7 +158,8 @@ def _originals_row(
     )
 
 
-RETEST_METRICS = ("nme", "flrr", "detail_change", "csi", "delta_e00")
+RETEST_METRICS = ("nme", "flrr", "detail_change", "delta_e00")
+UNSHOWN_FACTS = frozenset(("faces",))
 
 
 def _retest_items(data: RunData) -> dict[str, str]:

@@ -54,7 +54,12 @@ FACT_LABELS = {
     "mean_luma": "brightness, 0-255",
     "laplacian_variance": "fine detail (Laplacian variance)",
     "measured_ita": "measured ITA, degrees",
-    "faces": "faces in the picture",
+}
+RETEST_LABELS = {
+    "nme": "points moved",
+    "flrr": "landmarks kept, %",
+    "detail_change": "detail changed, log2",
+    "delta_e00": "colour changed, CIEDE2000",
 }
 
 VERDICT_LABELS: dict[VerdictKind, str] = {
@@ -219,6 +224,9 @@ def tool_line(verdicts: Sequence[Verdict], attributes: Sequence[str]) -> str:
     named = [v for v in verdicts if v.details.get("family") not in (None, "exploratory")]
     if named:
         same = sum(v.verdict is VerdictKind.EQUIVALENT for v in named)
+        if not same:
+            count = plural(len(named), "comparison")
+            return f"No difference shown and none ruled out: the {count} named in the plan would need more people."
         return (
             f"No difference between groups was shown. Of {plural(len(named), 'comparison')} named in"
             f" the plan {same} {'lies' if same == 1 else 'lie'} within the margin,"

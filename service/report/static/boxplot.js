@@ -44,13 +44,13 @@ function boxPanel(tool, rows, view) {
   const shown = groups.filter((g) => g !== "unknown" || rows.some((r) => !by || groupOf(r.item, by.name) === g));
   const height = shown.length * step + 34;
   const label = `${tool.label}: ${metric.name} by ${by ? by.label : "all"}`;
-  const chart = svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": label });
+  const chart = svg("svg", { class: rows.length > 300 ? "many" : null, viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": label });
   axis(chart, metric, scale, height, width);
   shown.forEach((group, line) => {
     const mine = by ? rows.filter((r) => groupOf(r.item, by.name) === group) : rows;
     boxRow(chart, mine, { ...view, group, y: line * step + step / 2 + 2, colour: by ? groupColour(by, group) : NAMED[0] });
   });
-  return el("div", { class: "panel" }, el("h4", {}, el("bdi", {}, tool.label), tool.control ? el("small", {}, " control") : null), chart);
+  return el("div", { class: "panel" }, el("h4", {}, el("bdi", {}, tool.label), tool.control && !tool.label.startsWith("control") ? el("small", {}, " control") : null), chart);
 }
 
 function axis(chart, metric, scale, height, width) {

@@ -103,7 +103,7 @@ function showItem(index, order) {
   const marks = el("label", {}, el("input", { type: "checkbox", checked: true, onchange: (e) => body.classList.toggle("hide-points", !e.target.checked) }), "show points");
   const key = report.trios[index] ? el("div", { class: "key" }, marks, el("span", {}, report.trios[index].how), el("span", {}, "A ring: displaced or its detail gone; its line starts where the point was."), el("span", { class: "swatch-heat", role: "img", "aria-label": "dark to pale" }), el("span", {}, "no to strong difference")) : null;
   const ended = el("p", {}, el("span", { class: "pill" + (item.outcome === "face_lost" ? " pill-bad" : "") }, report.outcomes[item.outcome]), item.reason ? el("span", {}, " ", el("bdi", {}, item.reason)) : null);
-  const warned = item.warnings.length ? el("ul", {}, item.warnings.map((w) => el("li", {}, el("bdi", {}, w)))) : null;
+  const warned = item.warnings.length ? el("ul", { class: "warned", "aria-label": "Warnings" }, item.warnings.map((w) => el("li", {}, el("bdi", {}, w)))) : null;
   const body = el("div", { class: "detail-body" }, ended, trio(index), key, el("div", { class: "health" }, healthLine(item)), warned, el("h3", {}, "Figures by part of the face"), figuresTable(index), el("p", {}, el("small", {}, "Item ", el("bdi", {}, item.id), " · person ", el("bdi", {}, item.subject), ". Figures were taken at full size; the pictures here are reduced.")));
   box.replaceChildren(head, body);
   box.opener = opener;

@@ -18,7 +18,7 @@ function fillFilters() {
   options(heat.heatRow, attributes, state.heatRow);
   options(heat.heatColumn, attributes, state.heatColumn);
   options(byId("item-filters").elements.ended, [["", "anything"], ...distinct("outcome").map((o) => [o, report.outcomes[o]])], state.ended);
-  byId("tool-boxes").replaceChildren(...report.tools.map((t) => el("label", {}, el("input", { type: "checkbox", name: "tool", value: t.label, checked: state.tools.includes(t.label) }), el("bdi", {}, t.label), t.control ? el("small", {}, "control") : null)));
+  byId("tool-boxes").replaceChildren(...report.tools.map((t) => el("label", {}, el("input", { type: "checkbox", name: "tool", value: t.label, checked: state.tools.includes(t.label) }), el("bdi", {}, t.label), t.control && !t.label.startsWith("control") ? el("small", {}, "control") : null)));
 }
 
 function explain() {
@@ -131,7 +131,7 @@ function start() {
   let width = innerWidth;
   addEventListener("resize", () => { if (innerWidth !== width) { width = innerWidth; drawBoxes(); } });
   addEventListener("hashchange", () => { if (readAddress()) { fillFilters(); drawAll(); } });
-  addEventListener("beforeprint", () => { allVerdicts = true; filterVerdicts(); for (const d of document.querySelectorAll("details.fold")) d.open = true; });
+  addEventListener("beforeprint", () => { for (const d of document.querySelectorAll("details.fold")) d.open = true; });
 }
 
 start();
