@@ -220,24 +220,23 @@ def tool_line(verdicts: Sequence[Verdict], attributes: Sequence[str]) -> str:
         )
     if not verdicts:
         return "No comparison between groups could be made; see the outcomes below."
-    groups = ", ".join(words(a) for a in attributes) or "the groups"
     named = [v for v in verdicts if v.details.get("family") not in (None, "exploratory")]
-    if named:
-        same = sum(v.verdict is VerdictKind.EQUIVALENT for v in named)
-        if not same:
-            count = plural(len(named), "comparison")
-            return f"No difference shown and none ruled out: the {count} named in the plan would need more people."
-        return (
-            f"No difference between groups was shown. Of {plural(len(named), 'comparison')} named in"
-            f" the plan {same} {'lies' if same == 1 else 'lie'} within the margin,"
-            f" {len(named) - same} cannot be told yet from so few people."
-        )
+    groups = ", ".join(words(a) for a in attributes) or "the groups"
+    asked = " named in the plan" if named else f" by {groups}"
+    return _without_difference(named or verdicts, asked)
+
+
+def _without_difference(verdicts: Sequence[Verdict], asked: str) -> str:
+    """What can be said where no difference was found: shown to be alike, or not settled."""
     same = sum(v.verdict is VerdictKind.EQUIVALENT for v in verdicts)
+    total = plural(len(verdicts), "comparison")
     if same == len(verdicts):
-        return f"All {same} comparisons by {groups} lie within the margin: the same harm for all, as far as measured."
+        return (
+            f"All {total}{asked} lie within the margin: the same harm for all, as far as measured."
+        )
     if same:
         return (
-            f"No difference between groups was shown by {groups}; {same} of {len(verdicts)} comparisons lie"
-            " within the margin, the others need more people."
+            f"No difference between groups was shown. Of {total}{asked} {same}"
+            f" {'lies' if same == 1 else 'lie'} within the margin; the others need more people."
         )
-    return f"No difference between groups could be shown by {groups}, nor ruled out: more people are needed."
+    return f"No difference shown and none ruled out: {total}{asked} need more people to be settled."
