@@ -80,6 +80,28 @@ def test_a_jpeg_has_the_pixels_that_libjpeg_turbo_gives() -> None:
     assert np.array_equal(open_picture(data).pixels, np.asarray(Image.open(io.BytesIO(data))))
 
 
+def test_jfif_outranks_an_adobe_marker_as_libjpeg_has_it() -> None:
+    data = jpeg(SCENE)
+    adobe = b"\xff\xee\x00\x0eAdobe\x00\x64\x00\x00\x00\x00\x00"  # "these are RGB"
+    both = data[:20] + adobe + data[20:]
+    assert np.array_equal(open_picture(both).pixels, np.asarray(Image.open(io.BytesIO(both))))
+
+
+def test_sampling_that_turbojpeg_refuses_is_still_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = jpeg(SCENE)
+    wanted = open_picture(data).pixels
+
+    def refuse(*_: object, **__: object) -> None:
+        raise ValueError("tjDecompressHeader3(): Could not determine subsampling level")
+
+    monkeypatch.setattr(simplejpeg, "decode_jpeg", refuse)
+    picture = open_picture(data)
+    assert np.array_equal(picture.pixels, wanted)
+    assert "sampling is unusual" in picture.facts.warnings[0]
+    with pytest.raises(PictureRejected):
+        open_picture(data[:-2])
+
+
 def test_bytes_and_file_give_the_same_picture(tmp_path: Path) -> None:
     path = tmp_path / "x.txt"
     path.write_bytes(data := jpeg(SCENE))
