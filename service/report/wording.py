@@ -51,15 +51,15 @@ VERDICT_TALLIES: dict[VerdictKind, tuple[str, str]] = {
 FACT_LABELS = {
     "ied": "eye distance, px",
     "ied_px": "eye distance, px",
-    "mean_luma": "brightness, 0-255",
-    "laplacian_variance": "fine detail (Laplacian variance)",
-    "measured_ita": "measured ITA, degrees",
+    "mean_luma": "brightness",
+    "laplacian_variance": "fine detail",
+    "measured_ita": "ITA, °",
 }
 RETEST_LABELS = {
     "nme": "points moved",
     "flrr": "landmarks kept, %",
-    "detail_change": "detail changed, log2",
-    "delta_e00": "colour changed, CIEDE2000",
+    "detail_change": "detail, log2",
+    "delta_e00": "colour, ΔE00",
 }
 
 VERDICT_LABELS: dict[VerdictKind, str] = {
