@@ -7,7 +7,7 @@ import sys
 import time
 from pathlib import Path
 from types import TracebackType
-from typing import Annotated, Self
+from typing import TYPE_CHECKING, Annotated, Self
 
 import typer
 from rich.console import Console
@@ -23,10 +23,10 @@ from rich.table import Table
 from rich.text import Text
 
 from service import settings
-from service.engine.local import Machine, run_audit
-from service.finishing import Finished
 from service.gate import decide_audit
-from service.plans import load_plan
+
+if TYPE_CHECKING:
+    from service.finishing import Finished
 
 NAMES = {"portraits": "looking at portraits", "edited": "tools editing", "measured": "measuring"}
 
@@ -49,6 +49,10 @@ def audit(
 
     Exit 0 when the audit ended, 2 when it could not run; with --gate also 1 and 3.
     """
+    # pandas and the statistics take a second to load, which only this command should pay
+    from service.engine.local import Machine, run_audit
+    from service.plans import load_plan
+
     began = time.monotonic()
     loaded = load_plan(plan)
     chosen = settings.load()
@@ -57,7 +61,7 @@ def audit(
         done = run_audit(loaded, out, resume=resume, machine=machine, progress=bars)
     seconds = time.monotonic() - began
     if as_json:
-        print(json.dumps(_answer(done, seconds), ensure_ascii=False))
+        print(json.dumps(_answer(done, seconds)))
     else:
         _show(done, seconds)
     if gate:

@@ -33,7 +33,7 @@ def gate(
     result = readable(Instrument(engine, profile, min_score), original, edited)
     decision = decide(result)
     if as_json:
-        print(json.dumps(of_pair(result), ensure_ascii=False))
+        print(json.dumps(of_pair(result)))
     else:
         score = "no score" if decision.score is None else f"health {decision.score:.1f}"
         print(

@@ -12,11 +12,13 @@ from service.guard import check_packages
 check_packages()  # first: a stranger's package under one of our names would break the imports below
 
 from service import settings  # noqa: E402
-from service.gate import ExitCode  # noqa: E402
 
 settings.pin_threads()
 
 import typer  # noqa: E402 - thread counts must be set before anything loads numpy's libraries
+
+from service.gate import ExitCode  # noqa: E402
+from service.native import silence_native_chatter  # noqa: E402
 
 app = typer.Typer(
     name="likeness",
@@ -42,6 +44,7 @@ def run() -> NoReturn:
     """Entry point of ``likeness``: every expected failure is one line on stderr and exit code 2."""
     from domain.errors import LikenessError
 
+    silence_native_chatter()
     try:
         import cv2
 

@@ -64,7 +64,7 @@ def measure(
     if diagnosis is not None:
         _write_diagnosis(original, edited, result, diagnosis)
     if as_json:
-        print(json.dumps(of_pair(result), ensure_ascii=False))
+        print(json.dumps(of_pair(result)))
     else:
         _show(result)
 
@@ -106,7 +106,7 @@ def _batch(instrument: Instrument, path: Path, as_json: bool) -> None:
     )
     for answer in lines:
         if as_json:
-            print(json.dumps(answer, ensure_ascii=False), flush=True)
+            print(json.dumps(answer), flush=True)
         else:
             score = answer["health"]["score"]
             said = answer["reason"] or f"health {score:.0f}" if score is not None else "no score"

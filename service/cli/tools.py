@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 import adapters.contract
+from domain.edits import Task
 
 
 def register(app: typer.Typer) -> None:
@@ -23,18 +24,13 @@ def tools(as_json: Annotated[bool, typer.Option("--json", help="JSON on stdout."
     found = [spec for spec, _ in adapters.contract.discover().values()]
     if as_json:
         for spec in found:
-            print(json.dumps(_facts(spec), ensure_ascii=False))
+            print(json.dumps(_facts(spec)))
         return
-    table = Table("tool", "what it is", "tasks", "mask", "repeats", "cost")
+    table = Table("tool", "what it is", "tasks", "cost")
+    table.columns[0].no_wrap = True
     for spec in found:
-        table.add_row(
-            spec.id,
-            spec.name + (" (control)" if spec.control else ""),
-            ", ".join(spec.tasks),
-            spec.mask_support,
-            "same bytes" if spec.deterministic else "may differ",
-            spec.price_note,
-        )
+        tasks = "any" if len(spec.tasks) == len(Task) else ", ".join(spec.tasks)
+        table.add_row(spec.id, spec.name, tasks, spec.price_note)
     Console(file=sys.stdout).print(table)
 
 

@@ -99,7 +99,13 @@ def test_an_unreadable_file_is_one_clear_line_and_exit_2(tmp_path: Path) -> None
 
 def test_a_batch_goes_on_after_a_bad_pair(blurred: Path, tmp_path: Path) -> None:
     (tmp_path / "bad.jpg").write_bytes(b"")
-    rows = [f"{FACE},{blurred}", f"{FACE},bad.jpg", f"absent.jpg,{FACE}", f"{OTHER},", f"{OTHER},{OTHER}"]
+    rows = [
+        f"{FACE},{blurred}",
+        f"{FACE},bad.jpg",
+        f"absent.jpg,{FACE}",
+        f"{OTHER},",
+        f"{OTHER},{OTHER}",
+    ]
     (tmp_path / "pairs.csv").write_text("original,edited\n" + "\n".join(rows) + "\n")
     done = likeness("measure", "--batch", tmp_path / "pairs.csv", "--json")
     assert done.returncode == 0, done.stderr
