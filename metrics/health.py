@@ -30,8 +30,8 @@ DETAIL_CURVE = ((-1.5, 10.0), (-0.4, 3.5), (-0.1, 0.0), (0.8, 0.0), (2.0, 10.0))
 """(detail_change in log2, points lost). Dead zone from -0.1 to +0.8: a mere re-save moves it so."""
 COHERENCE_CURVE = ((0.6, 20.0), (0.9, 0.0))
 """(texture_coherence, points lost)."""
-COLOUR_JUST_SEEN, COLOUR_SLOPE = 1.0, 8.0
-"""delta_e00 costs slope * ln(delta_e00 / just seen), at most 30: like the eye, it counts ratios."""
+COLOUR_UNSEEN, COLOUR_SLOPE = 0.6, 8.0
+"""delta_e00 costs slope * ln(delta_e00 / unseen), at most 30: like the eye, it counts ratios."""
 
 BEARD_PDL_ALARM, BEARD_PDL_FAIL = 150.0, 200.0
 BEARD_DETAIL_ALARM = -1.0
@@ -173,8 +173,8 @@ def _colour(figures: _Figures) -> _Term:
     if difference is None:
         return _lacking(figures, "delta_e00")
     lost = 0.0
-    if difference > COLOUR_JUST_SEEN:
-        lost = min(COLOUR_SLOPE * log(difference / COLOUR_JUST_SEEN), COLOUR_POINTS)
+    if difference > COLOUR_UNSEEN:
+        lost = min(COLOUR_SLOPE * log(difference / COLOUR_UNSEEN), COLOUR_POINTS)
     return _term(lost, f"skin colour or lightness changed (CIEDE2000 {difference:.1f})")
 
 

