@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.power import TTestIndPower
@@ -18,6 +18,7 @@ from metrics.statistics.multiplicity import benjamini_hochberg, holm
 PS = st.lists(st.floats(0, 1), min_size=1, max_size=30)
 
 
+@settings(max_examples=15, deadline=None)  # statsmodels collects garbage at each call
 @given(PS)
 def test_both_corrections_are_those_of_statsmodels(p: list[float]) -> None:
     given_p = np.array(p)
