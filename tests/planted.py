@@ -78,8 +78,8 @@ def rotate(degrees: float) -> PlantedEdit:
 
 def noise(sigma: float, seed: int = 7) -> PlantedEdit:
     def edit(pixels: Pixels, points: Points) -> Pixels:
-        grain = np.random.default_rng(seed).normal(0, sigma, pixels.shape)
-        return np.clip(pixels + grain + 0.5, 0, 255).astype(np.uint8)
+        grain = np.random.default_rng(seed).standard_normal(pixels.shape, dtype=np.float32)
+        return np.clip(pixels + sigma * grain + 0.5, 0, 255).astype(np.uint8)
 
     return edit
 
@@ -114,9 +114,18 @@ def paint_over(part: slice, grow: float) -> PlantedEdit:
         cv2.fillConvexPoly(area, cv2.convexHull(points[part].round().astype(np.int32)), 255)
         size = 2 * round(grow * ied) + 1
         area = cv2.dilate(area, cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (size, size)))
-        soft = cv2.GaussianBlur(area.astype(np.float32) / 255, (0, 0), 0.02 * ied)[:, :, None]
-        mixed = pixels * (1 - soft) + skin_colour(pixels, points) * soft
-        return np.clip(mixed + 0.5, 0, 255).astype(np.uint8)
+        x, y, w, h = cv2.boundingRect(area)
+        border = round(0.08 * ied) + 1
+        rows, columns = (
+            slice(max(y - border, 0), y + h + border),
+            slice(max(x - border, 0), x + w + border),
+        )
+        part = area[rows, columns].astype(np.float32) / 255
+        soft = cv2.GaussianBlur(part, (0, 0), 0.02 * ied)[:, :, None]
+        out = pixels.copy()
+        mixed = pixels[rows, columns] * (1 - soft) + skin_colour(pixels, points) * soft
+        out[rows, columns] = np.clip(mixed + 0.5, 0, 255).astype(np.uint8)
+        return out
 
     return edit
 
