@@ -120,8 +120,8 @@ def paint_over(part: slice, grow: float) -> PlantedEdit:
             slice(max(y - border, 0), y + h + border),
             slice(max(x - border, 0), x + w + border),
         )
-        part = area[rows, columns].astype(np.float32) / 255
-        soft = cv2.GaussianBlur(part, (0, 0), 0.02 * ied)[:, :, None]
+        mask = area[rows, columns].astype(np.float32) / 255
+        soft = cv2.GaussianBlur(mask, (0, 0), 0.02 * ied)[:, :, None]
         out = pixels.copy()
         mixed = pixels[rows, columns] * (1 - soft) + skin_colour(pixels, points) * soft
         out[rows, columns] = np.clip(mixed + 0.5, 0, 255).astype(np.uint8)
