@@ -87,13 +87,15 @@ def newcombe(
 def effective_n(rate: Floats, subjects: Summary, items: Floats) -> Floats:
     """How many independent yes/no answers the clustered ones are worth.
 
-    rate (1 - rate) / variance of the estimate, between the number of subjects (repeats that all
-    agree) and the number of items (repeats that tell as much as new subjects). Where every
-    subject agrees the spread tells nothing, so the number of subjects is taken.
+    rate (1 - rate) / variance of the estimate, made smaller because that variance is itself an
+    estimate (Korn and Graubard 1998), between the number of subjects (repeats that all agree) and
+    the number of items (repeats that tell as much as new subjects). Where every subject agrees the
+    spread tells nothing, so the number of subjects is taken.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         worth = rate * (1 - rate) / (subjects.se2 * (subjects.n - 1) / subjects.n)
-    worth = np.where(np.isfinite(worth), worth, subjects.n)
+    caution = (stats.norm.ppf(0.975) / stats.t.ppf(0.975, np.maximum(subjects.n - 1, 1))) ** 2
+    worth = np.where(np.isfinite(worth), worth * caution, subjects.n)
     return np.minimum(np.maximum(worth, subjects.n), np.maximum(items, subjects.n))
 
 
