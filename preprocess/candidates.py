@@ -62,6 +62,10 @@ class Engine(Protocol):
         """More patient, for a picture in which ``detect`` saw nobody: large, cut or shaded faces."""
         ...
 
+    def steady(self, pixels: RgbPixels, found: Candidate) -> Candidate:
+        """The same face with points less subject to chance, from several looks at it."""
+        ...
+
     def look_around(self, pixels: RgbPixels, known: Sequence[Candidate]) -> list[Candidate]:
         """Smaller faces beside those known already."""
         ...
@@ -92,6 +96,15 @@ def choose(
     nearest = min(_distance(c, (0.5, 0.5), width, height) for c in big)
     central = [c for c in big if _distance(c, (0.5, 0.5), width, height) <= nearest + TIE_DISTANCE]
     return min(central, key=lambda c: c.centre)
+
+
+def apart(one: npt.NDArray[np.float64], other: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """(68,) distances, in IED of ``other``, after the best similarity of points 27-67."""
+    a, b = (p[:, 0] + 1j * p[:, 1] for p in (one, other))
+    a, b = a - a[27:].mean(), b - b[27:].mean()
+    a = a * (np.vdot(a[27:], b[27:]) / max(np.vdot(a[27:], a[27:]).real, 1e-9))
+    ied = abs(b[36:42].mean() - b[42:48].mean())
+    return np.asarray(np.abs(a - b) / max(ied, 1e-9))
 
 
 def merge(faces: Sequence[Candidate], more: Sequence[Candidate]) -> list[Candidate]:

@@ -64,6 +64,10 @@ class DlibEngine:
             boxes = self._boxes_at(gray, 2.0)
         return [Candidate(self._locate(gray, box), box) for box in boxes]
 
+    def steady(self, pixels: RgbPixels, found: Candidate) -> Candidate:
+        """The face as it is: its points are a mean of many boxes already."""
+        return found
+
     def look_around(self, pixels: RgbPixels, known: Sequence[Candidate]) -> list[Candidate]:
         """Faces at the finest size looked at; the first look stops at the coarsest that shows any."""
         self._ready()

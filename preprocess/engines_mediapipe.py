@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import weakref
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -74,6 +75,16 @@ class MediapipeEngine:
                 new = merge(found, seen)[len(found) :]
                 found += [c for c in new if self._confirmed(hidden, c)]
         return found
+
+    def steady(self, pixels: RgbPixels, found: Candidate) -> Candidate:
+        """Points at the median of the whole picture and three zooms: now and then noise throws the
+        mesh of one look off by 0.1 IED, seldom that of most looks."""
+        looks = [found.points]
+        for times in (1.6, 2.0, 2.4):
+            view = around(pixels, found, times)
+            again = [view.back(c) for c in self._strict.run(view.pixels)]
+            looks += [c.points for c in again[:1] if len(merge([found], [c])) == 1]
+        return replace(found, points=np.median(looks, axis=0))
 
     def _confirmed(self, pixels: RgbPixels, found: Candidate) -> bool:
         zooms = (around(pixels, found, times) for times in (1.8, 2.6))

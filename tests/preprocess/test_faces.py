@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 
 from domain.faces import Face
 from domain.pictures import Picture
-from preprocess.candidates import Candidate, choose, merge
+from preprocess.candidates import Candidate, apart, choose, merge
 from preprocess.decode import open_picture
 from preprocess.face_notes import look_at, tilt_of, turn_of
 from preprocess.faces import ENGINES, FaceFinder, place_of
+from tests import planted
 
 
 @pytest.fixture(scope="module")
@@ -212,3 +213,32 @@ def test_nearly_every_fairface_adult_is_found(data_dir: Path) -> None:
     print(f"FairFace adults: a face seen in {seen:.1%}, measured in {measured:.1%} of {len(codes)}")
     assert seen >= 0.96
     assert measured >= 0.94
+
+
+def test_points_apart_do_not_count_framing_but_count_what_moved(portrait: Picture) -> None:
+    points = np.random.default_rng(3).normal(0, 60, (68, 2))
+    points[36:42], points[42:48] = (-50, 0), (50, 0)
+    angle = np.radians(20)
+    turn = np.array([[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]])
+    framed = points @ turn * 1.7 + [40, -9]
+    assert apart(framed, points) == pytest.approx(np.zeros(68), abs=1e-9)
+    points[8, 1] += 20
+    assert apart(framed, points)[8] == pytest.approx(0.2)
+
+
+@pytest.mark.data
+def test_more_looks_settle_whether_noise_moved_the_points(data_dir: Path) -> None:
+    picture = open_picture(data_dir / "faces" / "london" / "neutral" / "061_03.jpg")
+    small = cv2.resize(picture.pixels, (1024, 1024), interpolation=cv2.INTER_AREA)
+    finder = FaceFinder("mediapipe")
+    original = finder.find(Picture(np.asarray(small, dtype=np.uint8))).face
+    assert original is not None
+    once, settled = [], []
+    for seed in range(6):
+        noisy = Picture(planted.noise(15, seed)(original.picture.pixels, original.points))
+        by_place, by_face = finder.find(noisy, place_of(original)), finder.find(noisy, original)
+        assert by_place.face is not None and by_face.face is not None
+        once.append(apart(by_place.face.points, original.points).max())
+        settled.append(apart(by_face.face.points, original.points).max())
+    assert max(settled) < 0.08
+    assert max(settled) <= max(once)
