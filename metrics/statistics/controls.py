@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from metrics.statistics.columns import Column
-from metrics.statistics.facts import OUTCOME, OUTCOME_MARGIN, badness, facts
+from metrics.statistics.facts import OUTCOME, OUTCOME_MARGIN, badness, facts, is_known
 from metrics.statistics.findings import Finding
 from metrics.statistics.groups import with_age_bands
 from metrics.statistics.intervals import mean_interval, summarise
@@ -82,7 +82,7 @@ def _identity(table: Table, arms: Sequence[int]) -> tuple[bool, str]:
     if not at.any():
         return False, "no figure was measured"
     perfect = np.array([facts(metric).perfect for metric, _ in table.figures])
-    known = np.array([facts(metric).margin is not None for metric, _ in table.figures])
+    known = np.array([is_known(metric) for metric, _ in table.figures])
     off = at & known[table.figure] & (np.abs(table.value - perfect[table.figure]) > _TOLERANCE)
     items = np.unique(table.item[np.isin(table.arm, arms)])
     bad = [o for o in _JUDGED if (table.item_outcome[items] == table.outcomes.index(o)).any()]

@@ -86,6 +86,15 @@ def facts(metric: str) -> Facts:
     )  # fmt: skip
 
 
+def is_known(metric: str) -> bool:
+    """Whether the perfect value of ``metric`` is known and not a guess."""
+    return (
+        metric in _specs()
+        or metric.split(":", maxsplit=1)[0] in _TABLE
+        or metric.startswith("health")
+    )
+
+
 @cache
 def _specs() -> dict[str, contract.MetricSpec]:
     try:

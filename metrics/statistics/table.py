@@ -72,7 +72,11 @@ def frame_of(rows: Any) -> pd.DataFrame:
 
 
 def read(rows: Any, attributes: Sequence[str], covariates: Sequence[str] = ()) -> Table:
-    """Check and code ``rows``. Raises StatisticsError with one clear line."""
+    """Check and code ``rows``. Raises StatisticsError with one clear line.
+
+    A column ``source_line`` gives each row's line in its file for messages; without it rows count
+    from 2, as under a header.
+    """
     frame = frame_of(rows)
     if len(frame) == 0:
         raise StatisticsError("no rows: there is nothing to analyse")
@@ -80,7 +84,7 @@ def read(rows: Any, attributes: Sequence[str], covariates: Sequence[str] = ()) -
     _need(frame, attributes, "attribute")
     subject = coded(frame["subject_id"])
     if (subject.codes < 0).any():
-        raise StatisticsError(f"{_where(subject.codes < 0)}: subject_id is empty")
+        raise StatisticsError(f"{_where(frame, subject.codes < 0)}: subject_id is empty")
     names = {
         key: _coded_or(frame, key) for key in ("tool", "task", "perturbation", "region", "metric")
     }
@@ -195,7 +199,7 @@ def _values(frame: pd.DataFrame, status: Coded, figure: Codes) -> Floats:
             else "not a number"
         )
         raise StatisticsError(
-            f"{_where(wrong)}: {said} is {cause} although its status is 'measured'"
+            f"{_where(frame, wrong)}: {said} is {cause} although its status is 'measured'"
             f" ({int(wrong.sum())} such rows); give such rows another status"
         )
     return np.where(measured, value, np.nan)
@@ -222,6 +226,7 @@ def _outcomes(
     return known, ended
 
 
-def _where(wrong: npt.NDArray[np.bool_]) -> str:
-    """The row as a person counts it in a file: the header is line 1."""
-    return f"line {int(np.flatnonzero(wrong)[0]) + 2}"
+def _where(frame: pd.DataFrame, wrong: npt.NDArray[np.bool_]) -> str:
+    first = int(np.flatnonzero(wrong)[0])
+    line = frame["source_line"].iloc[first] if "source_line" in frame else first + 2
+    return f"line {line}"

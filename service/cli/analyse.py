@@ -17,16 +17,14 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from domain.errors import LikenessError, PlanError
 from domain.plan import AuditPlan, Claim
-from domain.verdicts import Verdict
+from domain.verdicts import Verdict, VerdictKind
 from metrics.statistics import StatisticsError, analyse
 from service.cli.escape import printable
 from service.gate import decide_audit
 
 Margin = Annotated[float, Field(gt=0)]
 _REQUIRED = ("subject_id", "tool", "metric", "value", "status")
-_KNOWN = {
-    *_REQUIRED, "item_id", "portrait_id", "task", "perturbation", "region", "unit", "reason", "outcome",
-}  # fmt: skip
+_ORDER = (VerdictKind.DISPARITY, VerdictKind.INCONCLUSIVE, VerdictKind.EQUIVALENT)
 _LISTED = 20
 """Exploratory findings printed; all of them are in the JSON."""
 
@@ -160,7 +158,10 @@ def _plain(value: float | str | None) -> float | str | None:
 
 
 def load_measurements(path: Path, attributes: Iterable[str] = ()) -> pd.DataFrame:
-    """The CSV as text, so that nothing is guessed. Raises LikenessError with file and cause."""
+    """The CSV as text, so that nothing is guessed; rows of an audit's controls are left out.
+
+    Raises LikenessError with file and cause.
+    """
     try:
         frame = pd.read_csv(
             path, dtype=str, keep_default_na=False, encoding="utf-8-sig", skip_blank_lines=False
@@ -180,6 +181,9 @@ def load_measurements(path: Path, attributes: Iterable[str] = ()) -> pd.DataFram
             what = "column" if name in _REQUIRED else "attribute"
             have = ", ".join(str(c) for c in frame.columns[:30])
             raise LikenessError(f"{path}: no {what} '{name}'{hint} (columns: {have})")
+    frame["source_line"] = range(2, len(frame) + 2)
+    if "control" in frame.columns:  # an audit's own controls are judged by the audit
+        frame = frame[~frame["control"].str.strip().str.lower().isin(("1", "true", "yes"))]
     if len(frame) == 0:
         raise LikenessError(f"{path}: no rows under the header")
     return frame
@@ -250,9 +254,9 @@ def _line(node: Any, at: tuple[Any, ...]) -> int:
 
 
 def _show(named: list[Verdict], rest: list[Verdict]) -> None:
-    for v in named:
+    for v in sorted(named, key=lambda v: _ORDER.index(v.verdict)):
         print(f"{v.verdict.value.upper():12} {printable(v.sentence)}")
-    hits = [v for v in rest if v.verdict.value == "disparity"]
+    hits = [v for v in rest if v.verdict is VerdictKind.DISPARITY]
     if hits:
         print("\nBeyond the claims (exploratory, Benjamini-Hochberg):")
         for v in hits[:_LISTED]:

@@ -113,6 +113,17 @@ def test_a_whole_audit_plan_serves_as_well(ask: Any) -> None:
     assert ask(rows(30, 18), plan).exit_code == 1
 
 
+def test_the_controls_of_an_audit_are_left_out_and_lines_still_count_from_the_file(
+    ask: Any,
+) -> None:
+    planted = rows(41, 0).assign(tool="control: group harm", control="1")
+    both = pd.concat([planted, rows(20, 20).assign(control="0")], ignore_index=True)
+    told = json.loads(ask(both, PLAN, "--json").stdout)
+    assert {v["tool"] for v in told["verdicts"]} == {"restyler"}
+    both.loc[90, "value"] = None
+    assert "line 92: value ''" in refused(ask(both))
+
+
 @pytest.mark.parametrize(
     ("plan", "message"),
     [
