@@ -63,7 +63,7 @@ SPECS: tuple[MetricSpec, ...] = (
         perfect=100.0,
         reference="1 - NERF at 0.08 IED, and SSIM contrast-structure >= 0.5 around each point",
         threshold=95.0,
-        threshold_source="warning line of the audit method (METRICS)",
+        threshold_source="warning line of the method that the audit follows",
         margin=5.0,
         harm="facial landmarks displaced or wiped out",
     ),
