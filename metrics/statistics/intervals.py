@@ -2,14 +2,14 @@
 
 Rates: Wilson (1927) for one, Newcombe (1998, method 10) for a difference, both from statsmodels,
 with the number of subjects replaced by an effective number where subjects have repeats. Figures:
-bootstrap-t over subject means (Efron and Tibshirani 1993, ch. 12), which keeps its coverage on
-skewed figures; Welch below ``BOOTSTRAP_FROM`` subjects (resampling so few says little) and above
-``BOOTSTRAP_TO`` (there the two agree to the printed digit and the bootstrap costs seconds).
+bootstrap-t over subject means (Efron and Tibshirani 1993, ch. 12) together with Welch, the further
+end of the two on each side, so that neither skew nor few subjects cost coverage; Welch alone below
+``BOOTSTRAP_FROM`` subjects (resampling so few says little) and above ``BOOTSTRAP_TO`` (there the
+two agree to the printed digit and the bootstrap costs seconds).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -172,7 +172,7 @@ def mean_interval(
     low, high = t_interval(group.mean, se, np.maximum(group.n - 1, 1), alpha)
     if draws is None:
         return low, high
-    return _prefer(
+    return _wider(
         group.n, studentised_interval(group.mean, se, draws.mean, draws.se2, alpha), (low, high)
     )
 
@@ -189,19 +189,24 @@ def difference_interval(
     better = studentised_interval(
         centre, se, first.mean - second.mean, first.se2 + second.se2, alpha
     )
-    return _prefer(np.minimum(a.n, b.n), better, plain)
+    return _wider(np.minimum(a.n, b.n), better, plain)
 
 
-def _prefer(
+def _wider(
     n: Floats, better: tuple[Floats, Floats], plain: tuple[Floats, Floats]
 ) -> tuple[Floats, Floats]:
+    """The further of the two ends on each side, where the bootstrap can be used at all.
+
+    Bootstrap-t alone covers 91-95 % on skewed groups of 12 to 61, Welch alone 91-96 %; together
+    they cover 93.6-96.5 % (docs/statistics.md).
+    """
     use = (n >= BOOTSTRAP_FROM) & np.isfinite(better[0]) & np.isfinite(better[1])
-    return np.where(use, better[0], plain[0]), np.where(use, better[1], plain[1])
+    return (
+        np.where(use, np.minimum(better[0], plain[0]), plain[0]),
+        np.where(use, np.maximum(better[1], plain[1]), plain[1]),
+    )
 
 
 def wants_bootstrap(n: int) -> bool:
     """Whether a group of ``n`` subjects is resampled at all."""
     return BOOTSTRAP_FROM <= n <= BOOTSTRAP_TO
-
-
-Resampler = Callable[[Floats], Draws | None]
