@@ -8,6 +8,10 @@ from collections.abc import Sequence
 from domain.plan import AuditPlan, ToolChoice
 from domain.portraits import Portrait
 
+RESAVED_QUALITY = 98
+"""JPEG quality of the benign copy. Portraits are mostly JPEGs already, and saving one again at a
+quality near its own (90 to 94) beats with its first quantisation: it adds up to 0.5 log2 of
+detail that is an artefact of the pair of qualities, not of the instrument."""
 PLANTED_STRENGTH = 0.8
 """Share of the fine detail that the planted harms take; well above the instrument's noise."""
 
@@ -20,7 +24,9 @@ def control_tools(plan: AuditPlan, portraits: Sequence[Portrait]) -> list[ToolCh
     """
     tools = [
         ToolChoice(id="identity", name="control: identity"),
-        ToolChoice(id="reencode", name="control: re-encode"),
+        ToolChoice(
+            id="reencode", name="control: re-encode", settings={"quality": RESAVED_QUALITY}
+        ),
         ToolChoice(
             id="uniform_harm",
             name="control: uniform harm",

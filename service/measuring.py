@@ -142,6 +142,7 @@ class Instrument:
         warnings += [f"original: {n}" for n in pair.original.notes]
         warnings += [f"edit: {n}" for n in pair.edited.notes]
         warnings += conditions.original_warnings(pair) + conditions.edit_warnings(pair)
+        warnings += [str(m.evidence["note"]) for m in figures if "note" in m.evidence]
         evidence = _evidence(pair, figures)
         flrr = next((m for m in figures if m.metric == "flrr" and m.value is not None), None)
         if flrr is not None and flrr.value is not None and flrr.value < SECOND_LOOK:

@@ -139,7 +139,10 @@ def _write_diagnosis(original: Path, edited: Path, result: PairResult, target: P
 
     first, second = open_picture(original), open_picture(edited)
     try:
-        target.write_bytes(diagnosis_png(first.pixels, second.pixels, result.evidence))
+        picture = diagnosis_png(
+            first.pixels, second.pixels, result.evidence, result.measurements, edited.name
+        )
+        target.write_bytes(picture)
     except OSError as error:
         raise LikenessError(f"{target}: cannot be written: {error.strerror or error}") from None
 
