@@ -40,7 +40,7 @@ bench: setup-dev
 	@$(BIN)/python docs/bench/bench.py
 
 validity: setup-dev
-	@set -e; for script in docs/validity/*.py; do echo "== $$script"; $(BIN)/python $$script; done
+	@set -e; shopt -s nullglob; for script in docs/validity/*.py; do echo "== $$script"; $(BIN)/python $$script; done
 
 setup:
 	@scripts/setup.sh run
