@@ -24,9 +24,7 @@ def control_tools(plan: AuditPlan, portraits: Sequence[Portrait]) -> list[ToolCh
     """
     tools = [
         ToolChoice(id="identity", name="control: identity"),
-        ToolChoice(
-            id="reencode", name="control: re-encode", settings={"quality": RESAVED_QUALITY}
-        ),
+        ToolChoice(id="reencode", name="control: re-encode", settings={"quality": RESAVED_QUALITY}),
         ToolChoice(
             id="uniform_harm",
             name="control: uniform harm",

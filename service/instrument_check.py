@@ -32,7 +32,7 @@ def look_at(instrument: Instrument, portrait: Portrait) -> dict[str, Any]:
         picture = open_picture(data)
     except PictureRejected as error:
         return not_accepted(portrait, error.reason) | {"sha256": sha256}
-    search = instrument.find(picture)
+    search = instrument.look(picture)
     warnings = [*picture.facts.warnings, *_hazards(portrait)]
     row = not_accepted(portrait, search.reason or "") | {
         "accepted": 1,

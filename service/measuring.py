@@ -45,9 +45,9 @@ class Instrument:
         self._finders: dict[str, FaceFinder] = {}
         self._seen: OrderedDict[str, FaceSearch] = OrderedDict()
 
-    def find(self, picture: Picture, near: tuple[float, float] | None = None) -> FaceSearch:
-        """The face of a picture with this instrument's engine."""
-        return self._finder(self.engine).find(picture, near)
+    def look(self, picture: Picture) -> FaceSearch:
+        """The face of an untouched portrait, with small faces beside it counted too."""
+        return self._finder(self.engine).find(picture, thorough=True)
 
     def measure_files(
         self, original: Path | bytes, edited: Path | bytes, mask: Mask | None = None
@@ -75,13 +75,12 @@ class Instrument:
         reason = pair_checks.too_small(original, edited)
         if reason:
             return self.without(Outcome.NOT_MEASURABLE, reason)
-        found = self._edited_face(search.face, edited)
+        found = self._finder(self.engine).find(edited, near=search.face)
         if found.face is None and found.code in LOST:
             return self._lost(search.face, str(found.reason))
         if found.face is None:
             return self.without(Outcome.NOT_MEASURABLE, f"edit: {found.reason}")
-        face, notes = self._straighten(search.face, found.face)
-        return self._figures(FacePair(search.face, face, mask), search.count, found.count, notes)
+        return self._figures(FacePair(search.face, found.face, mask), search.count, found.count)
 
     def close(self) -> None:
         """Give the models back. The instrument can be used again; it loads them anew."""
@@ -102,43 +101,18 @@ class Instrument:
         if key and key in self._seen:
             self._seen.move_to_end(key)
             return self._seen[key]
-        search = self.find(picture)
+        search = self._finder(self.engine).find(picture)
         if key:
             self._seen[key] = search
             if len(self._seen) > REMEMBERED:
                 self._seen.popitem(last=False)
         return search
 
-    def _edited_face(self, original: Face, edited: Picture) -> FaceSearch:
-        centre = original.points.mean(axis=0)
-        near = (
-            float(centre[0] / original.picture.width),
-            float(centre[1] / original.picture.height),
-        )
-        return self.find(edited, near)
-
-    def _straighten(self, original: Face, edited: Face) -> tuple[Face, list[str]]:
-        """Undo a stretch of the whole picture, which is no effect on the face, and say so."""
-        notes = []
-        factor = pair_checks.stretch(original, edited)
-        if factor is not None:
-            was, size = edited.picture, original.picture
-            again = self._edited_face(original, pair_checks.unstretch(was, factor)).face
-            if again is not None:
-                edited = again
-                notes.append(
-                    f"aspect ratio changed by the tool ({size.width} x {size.height} px sent, "
-                    f"{was.width} x {was.height} px returned); measured after undoing the stretch"
-                )
-        return edited, notes
-
     # -- results -----------------------------------------------------------------------------
 
-    def _figures(
-        self, pair: FacePair, count_o: int, count_e: int, notes: Iterable[str]
-    ) -> PairResult:
+    def _figures(self, pair: FacePair, count_o: int, count_e: int) -> PairResult:
         figures = [m for module in active_metrics() for m in module.measure(pair)]
-        warnings = [*notes, *pair.notes]
+        warnings = list(pair.notes)
         warnings += [f"original: {n}" for n in pair.original.notes]
         warnings += [f"edit: {n}" for n in pair.edited.notes]
         warnings += conditions.original_warnings(pair) + conditions.edit_warnings(pair)

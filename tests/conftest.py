@@ -8,8 +8,12 @@ from pathlib import Path
 import cv2
 import pytest
 
+from preprocess import models
+from service import settings
+
 REPO = Path(__file__).resolve().parents[1]
 cv2.setNumThreads(1)
+models.configure(settings.load().models)
 
 
 @pytest.fixture(scope="session")

@@ -99,8 +99,16 @@ class Bars:
         self._tasks[name] = self._bars.add_task(NAMES.get(name, name), total=total)
 
     def step(self, name: str) -> None:
-        """One more of ``name`` is done."""
-        self._bars.advance(self._tasks[name])
+        """One more of ``name`` is done. Where there is no terminal, a line a tenth instead."""
+        task = self._bars.tasks[self._tasks[name]]
+        self._bars.advance(task.id)
+        done, total = int(task.completed), int(task.total or 0)
+        if (
+            not self._console.is_terminal
+            and total
+            and done * 10 // total > (done - 1) * 10 // total
+        ):
+            print(f"{task.description}: {done} of {total}", file=sys.stderr, flush=True)
 
     def say(self, text: str) -> None:
         """A line above the bars."""
@@ -135,14 +143,10 @@ def _answer(done: Finished, seconds: float) -> dict[str, object]:
 
 def _show(done: Finished, seconds: float) -> None:
     console = Console(file=sys.stdout)
-    table = Table("verdict", "tool", "what", "groups", "effect [95 %]", "p adj.", title="Verdicts")
+    table = Table("verdict", "finding", title="Claims named in the plan", show_lines=True)
+    table.columns[0].no_wrap = True
     for v in done.table:
-        effect = "-" if v.effect is None else f"{v.effect:+.3g}"
-        if v.interval is not None:
-            effect += f" [{v.interval[0]:+.3g}, {v.interval[1]:+.3g}]"
-        p = "-" if v.p_adjusted is None else f"{v.p_adjusted:.3g}"
-        cells = (v.verdict.value, v.tool, v.metric, f"{v.groups[0]} - {v.groups[1]}", effect, p)
-        table.add_row(*(Text(c) for c in cells))
+        table.add_row(Text(v.verdict.value), Text(v.sentence))
     console.print(table)
     if len(done.table) < len(done.verdicts):
         left = len(done.verdicts) - len(done.table)

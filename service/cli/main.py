@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import sys
+import tempfile
+import traceback
 from typing import NoReturn
 
 from service.guard import check_packages
@@ -62,7 +64,20 @@ def run() -> NoReturn:
     except KeyboardInterrupt:
         print("likeness: interrupted", file=sys.stderr)
         sys.exit(130)
+    except Exception as error:
+        print(f"likeness: {_fault(error)}", file=sys.stderr)
+        sys.exit(ExitCode.COULD_NOT_RUN)
     sys.exit(ExitCode.PASS)
+
+
+def _fault(error: Exception) -> str:
+    """A fault of ours in one line; the traceback goes to a file that a report can attach."""
+    with tempfile.NamedTemporaryFile(
+        "w", prefix="likeness-fault-", suffix=".txt", delete=False, encoding="utf-8"
+    ) as note:
+        traceback.print_exception(error, file=note)
+    cause = str(error).splitlines()[0] if str(error) else "no message"
+    return f"a fault of the program ({type(error).__name__}: {cause}); details: {note.name}"
 
 
 if __name__ == "__main__":

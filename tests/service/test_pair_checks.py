@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from domain.faces import Face
 from domain.pictures import Picture
 from service import pair_checks
 
@@ -15,12 +14,6 @@ def picture(width: int, height: int, value: int | None = None) -> Picture:
         return Picture(np.full((height, width, 3), value, np.uint8))
     rng = np.random.default_rng(0)
     return Picture(rng.integers(0, 255, (height, width, 3), dtype=np.uint8))
-
-
-def face(width: int, height: int, stretched: float = 1.0) -> Face:
-    rng = np.random.default_rng(1)
-    points = rng.uniform(0.3, 0.7, (68, 2)) * [width, width / stretched]
-    return Face(picture(width, height), points, (0, 0, 10, 10), "mediapipe")
 
 
 @pytest.mark.parametrize(("level", "word"), [(0, "black"), (255, "white"), (90, "one-colour")])
@@ -40,15 +33,3 @@ def test_a_tiny_answer_is_named_with_its_size() -> None:
 
 def test_a_small_answer_to_a_small_original_is_no_fault_of_the_tool() -> None:
     assert pair_checks.too_small(picture(90, 90), picture(90, 90)) is None
-
-
-def test_a_stretched_picture_is_told_from_a_cropped_one() -> None:
-    original = face(400, 600)
-    assert pair_checks.stretch(original, face(600, 600, stretched=1.5)) == pytest.approx(1.5)
-    assert pair_checks.stretch(original, face(400, 400)) is None
-    assert pair_checks.stretch(original, face(400, 600)) is None
-
-
-def test_undoing_a_stretch_only_shrinks() -> None:
-    assert pair_checks.unstretch(picture(600, 600), 1.5).width == 400
-    assert pair_checks.unstretch(picture(400, 600), 0.5).height == 300
