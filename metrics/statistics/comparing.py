@@ -129,15 +129,18 @@ class Comparer:
             len(shared),
         )
 
-    def _rng(self, label: str) -> np.random.Generator:
+    def _seed(self, label: str) -> tuple[int, int]:
         key = f"{self.block.attribute}|{label}|{len(self.block.units.subjects)}"
-        return np.random.default_rng([self.seed, zlib.crc32(key.encode())])
+        return self.seed, zlib.crc32(key.encode())
+
+    def _rng(self, label: str) -> np.random.Generator:
+        return np.random.default_rng(self._seed(label))
 
     def _make(self, sample: Sample, label: str) -> Side:
         means = sample.means
         summary = summarise(means)
         few = not wants_bootstrap(len(means))
-        draws = None if few else bootstrap(means, self._rng(label))
+        draws = None if few else bootstrap(means, self._seed(label))
         low, high = mean_interval(summary, draws)
         items = sample.count.sum(axis=0)
         return Side(
@@ -189,7 +192,9 @@ class Comparer:
         )
         differences = first.means - second.means
         one = summarise(differences)
-        draws = bootstrap(differences, self._rng("pairs")) if wants_bootstrap(len(shared)) else None
+        draws = (
+            bootstrap(differences, self._seed("pairs")) if wants_bootstrap(len(shared)) else None
+        )
         p = np.full(differences.shape[1], np.nan)
         for column in np.flatnonzero(one.n >= 2):
             d = differences[:, column]

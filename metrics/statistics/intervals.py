@@ -11,6 +11,7 @@ two agree to the printed digit and the bootstrap costs seconds).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -110,27 +111,30 @@ def design_effect(subjects: Summary, item_var: Floats, items: Floats) -> Floats:
     return np.where(item_var > 0, effect, np.nan)
 
 
-def bootstrap(values: Floats, rng: np.random.Generator, draws: int = DRAWS) -> Draws:
-    """Resample subjects with replacement; ``values`` (subjects, columns), NaN = no figure."""
-    n = len(values)
-    weights = resample_weights(n, rng, draws)
+def bootstrap(values: Floats, seed: tuple[int, ...], draws: int = DRAWS) -> Draws:
+    """Resample subjects with replacement; ``values`` (subjects, columns), NaN = no figure.
+
+    Groups of one size and ``seed`` are resampled alike (the same people under several tools).
+    """
+    weights = resample_weights(len(values), seed, draws).astype(np.float64)
     there = np.isfinite(values)
     centre = np.nan_to_num(summarise(values).mean)
     x = np.where(there, values - centre, 0.0)
     total = weights @ x
     square = weights @ (x * x)
     with np.errstate(divide="ignore", invalid="ignore"):
-        count = float(n) if there.all() else weights @ there.astype(np.float64)
+        count = float(len(values)) if there.all() else weights @ there.astype(np.float64)
         mean = total / count
         var = np.maximum(square / count - mean**2, 0.0) * count / np.maximum(count - 1, 1)
         return Draws(mean + centre, var / count)
 
 
-def resample_weights(n: int, rng: np.random.Generator, draws: int = DRAWS) -> Floats:
+@lru_cache(maxsize=32)
+def resample_weights(n: int, seed: tuple[int, ...], draws: int = DRAWS) -> npt.NDArray[np.uint8]:
     """(draws, n) multinomial counts: how often each subject is in each resample."""
-    chosen = rng.integers(0, n, size=(draws, n))
+    chosen = np.random.default_rng(seed).integers(0, n, size=(draws, n))
     flat = (chosen + n * np.arange(draws)[:, None]).ravel()
-    return np.bincount(flat, minlength=draws * n).reshape(draws, n).astype(np.float64)
+    return np.bincount(flat, minlength=draws * n).reshape(draws, n).astype(np.uint8)
 
 
 def welch_df(a: Summary, b: Summary) -> Floats:
