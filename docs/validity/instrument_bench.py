@@ -49,10 +49,12 @@ class Target:
 
     @property
     def kept(self) -> bool:
+        """Inside its bounds."""
         above = self.low is None or self.value >= self.low
         return above and (self.high is None or self.value <= self.high)
 
     def line(self) -> str:
+        """The figure with its bounds and whether they were kept."""
         bounds = [f">= {self.low:g}"] if self.low is not None else []
         bounds += [f"<= {self.high:g}"] if self.high is not None else []
         verdict = "" if not bounds else "  kept" if self.kept else "  MISSED"
