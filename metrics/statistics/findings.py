@@ -23,6 +23,8 @@ from metrics.statistics.facts import facts
 from metrics.statistics.intervals import newcombe, wilson
 from metrics.statistics.samples import Block
 
+PAIRED = "paired within subjects"
+
 Details = dict[str, float | str | None]
 
 
@@ -166,7 +168,7 @@ def _details(out: Finding, contrast: Contrast, index: int) -> None:
     missing = [float(s.missing[index]) for s in sides]
     out.details |= {
         "method": contrast.method,
-        "design": "paired within subjects" if contrast.paired is not None else "between subjects",
+        "design": PAIRED if contrast.paired is not None else "between subjects",
         "design_effect": sum(usable) / len(usable) if usable else None,
         "missing_first": missing[0], "missing_second": missing[1],
         "left_out_subjects": float(contrast.left_out),

@@ -62,6 +62,8 @@ def paired_analysis(
     """Verdicts on variant minus base within subjects: sign-flip permutation, Holm over all.
 
     ``rows`` as for ``analyse``, with portrait_id. Verdict.groups are (variant value, base value);
+    where faces with different base values were changed to one and the same, they are taken
+    together and the second group is "their own base".
     details["design"] is "paired within subjects". Claims of an attribute that no pair varies are
     passed over; without claims the default set is used. Raises StatisticsError where rows have no
     portrait_id.
@@ -70,13 +72,8 @@ def paired_analysis(
     if not table.portrait.names:
         raise StatisticsError("counterfactual pairs need the column 'portrait_id'")
     findings = []
-    kinds = sorted({(p.attribute, p.base_value, p.variant_value) for p in pairs})
-    for attribute, base, variant in kinds:
-        chosen = [
-            p
-            for p in pairs
-            if (p.attribute, p.base_value, p.variant_value) == (attribute, base, variant)
-        ]
+    for attribute, variant in sorted({(p.attribute, p.variant_value) for p in pairs}):
+        chosen = [p for p in pairs if (p.attribute, p.variant_value) == (attribute, variant)]
         asked = [c for c in claims if c.attribute == attribute]
         if not claims:
             asked = default_claims([attribute], occurring(table), happened(table))
@@ -92,4 +89,6 @@ def _sides(table: Table, pairs: Sequence[CounterfactualPair]) -> Coded:
     for pair in pairs:
         if pair.base in place and pair.variant in place:
             side[place[pair.variant]], side[place[pair.base]] = 0, 1
-    return Coded(side[table.portrait.codes], [pairs[0].variant_value, pairs[0].base_value])
+    bases = {pair.base_value for pair in pairs}
+    base = bases.pop() if len(bases) == 1 else "their own base"
+    return Coded(side[table.portrait.codes], [pairs[0].variant_value, base])

@@ -140,6 +140,15 @@ def sign_flip(differences: Floats, rng: np.random.Generator) -> Tail:
     return _monte_carlo(more, same, np.full(len(more), float(len(signs))), never, tail)
 
 
+def smallest_p(n: int, m: int, paired: bool) -> float:
+    """The p-value below which the exact test cannot get with so few subjects."""
+    if n < 1 or m < 1:
+        return 1.0
+    ways = 2.0 ** min(n, 1000) if paired else float(min(math.comb(n + m, n), 10**300))
+    mirrored = paired or n == m  # every shuffle has its mirror image, equally far out
+    return min((2 if mirrored else 1) / ways, 1.0)
+
+
 def welch_t(a: Summary, b: Summary) -> Floats:
     """|studentised difference|: 0 where the means agree, infinite where nothing else varies."""
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -15,8 +15,9 @@ from metrics.statistics import groups as grouping
 from metrics.statistics.columns import ClaimSpec, Column, column_of, default_claims, exploratory
 from metrics.statistics.comparing import Comparer
 from metrics.statistics.facts import OUTCOME
-from metrics.statistics.findings import Finding, finding, unanswered
+from metrics.statistics.findings import PAIRED, Finding, finding, unanswered
 from metrics.statistics.multiplicity import benjamini_hochberg, holm
+from metrics.statistics.permutation import smallest_p
 from metrics.statistics.power import needed_n_means, needed_n_rates, power_means
 from metrics.statistics.samples import Block, build_block
 from metrics.statistics.sentences import sentence, worse_group
@@ -160,7 +161,9 @@ def _no_comparison(block: Block) -> Iterable[Finding]:
 
 def judged(findings: Sequence[Finding], family: str, alpha: float) -> list[Verdict]:
     """Correct within the family, decide, and put in order: BH for "exploratory", else Holm."""
-    p = np.array([f.p for f in findings], dtype=np.float64)
+    # A question that no outcome could have answered cannot be a false finding (Tarone 1990): it
+    # takes no part in the correction.
+    p = np.array([math.nan if _hopeless(f, alpha) else f.p for f in findings], dtype=np.float64)
     adjusted = benjamini_hochberg(p) if family == "exploratory" else holm(p)
     asked = max(int(np.isfinite(p).sum()), 1)
     order: dict[tuple[Any, ...], int] = {}
@@ -227,6 +230,8 @@ def _why(found: Finding, alpha: float, apart: bool) -> str | None:
         return "the difference is there but below the size that is called a disparity"
     if found.column.margin is None:
         return "no difference was shown, and no margin is named to show equality within"
+    if _hopeless(found, alpha):
+        return "with so few subjects no test can tell chance from a real difference"
     if found.p < alpha <= found.p_adjusted:
         return "the difference does not survive the correction for the number of claims"
     return "the data allow both no difference and one beyond the margin"
@@ -239,6 +244,10 @@ def _needed(found: Finding, alpha: float, asked: int) -> int | None:
     if margin is None or not math.isfinite(found.effect):
         return None
     there = min(found.n.values(), default=0)
+    paired = _is_paired(found)
+    least = EQUIVALENCE_SUBJECTS
+    while smallest_p(least, least, paired) > alpha / asked:
+        least += 1
     closest = max(abs(found.effect), abs(margin - abs(found.effect)))
     answer = None
     for level, gap in (
@@ -249,7 +258,18 @@ def _needed(found: Finding, alpha: float, asked: int) -> int | None:
         answer = _subjects(found, gap, level)
         if answer is None or answer > there:
             break
-    return answer
+    return None if answer is None else max(answer, least)
+
+
+def _hopeless(found: Finding, alpha: float) -> bool:
+    """Whether no outcome whatever could have had a p below alpha with so few subjects."""
+    n, paired = [*found.n.values(), 0, 0], _is_paired(found)
+    least = smallest_p(n[0], n[1], paired)
+    return (least / 2 if found.column.is_rate and not paired else least) >= alpha
+
+
+def _is_paired(found: Finding) -> bool:
+    return found.details.get("design") == PAIRED
 
 
 def _subjects(found: Finding, gap: float, alpha: float) -> int | None:

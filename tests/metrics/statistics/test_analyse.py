@@ -101,6 +101,26 @@ def test_a_certain_difference_inside_the_margin_is_equivalent_and_its_size_is_to
     assert "within the margin of 0.5" in v.sentence
 
 
+def test_three_subjects_a_group_are_told_that_no_test_can_help() -> None:
+    v = one(rows_of({"a": [9.0, 9.1, 9.2], "b": [1.0, 1.1, 1.2]}), FIGURE)
+    assert v.verdict is VerdictKind.INCONCLUSIVE
+    assert v.reason == "with so few subjects no test can tell chance from a real difference"
+    assert v.needed_n == 5
+
+
+def test_a_question_that_no_outcome_could_answer_costs_the_others_nothing() -> None:
+    rng = np.random.default_rng(2)
+    groups = {"a": rng.normal(0, 1, 20), "b": rng.normal(2, 1, 20), "c": [0.0]}
+    found = analyse(rows_of(groups), attributes=["gender"], claims=[FIGURE], explore=False)
+    by = {v.groups: v for v in found}
+    assert by["a", "b"].p_adjusted == by["a", "b"].p_value
+    tiny = analyse(
+        rows_of({"a": [1, 2, 3.0], "c": [9.0, 8.0]}), attributes=["gender"], claims=[FIGURE]
+    )
+    assert tiny[0].p_value == pytest.approx(0.1)
+    assert tiny[0].p_adjusted is None
+
+
 def test_repeats_of_a_subject_change_neither_interval_nor_p() -> None:
     for claim, rows in ((BELOW, rates(30, 18)), (FIGURE, normal(0.4))):
         once, thrice = one(rows, claim), one(repeated(rows, 3), claim)

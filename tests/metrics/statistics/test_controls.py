@@ -70,3 +70,11 @@ def test_labels_may_differ_from_the_controls_names_and_tools_are_passed_over() -
     rows = pd.concat([figures("control: copy", 0, 0, 0.01), figures("a tool", -2, 0, 0.1)])
     found = check_controls(rows, attributes=["gender"], kinds={"control: copy": "reencode"})
     assert [(c.control, c.ok) for c in found] == [("control: copy", True)]
+
+
+def test_three_faces_are_too_few_for_a_test_but_not_to_see_a_planted_harm() -> None:
+    rows = figures("group_harm", -2.4, 0, 0.05)
+    few = rows[rows.subject_id.str.endswith(("-0", "-1", "-2"))]
+    few = few.groupby("gender").head(3)
+    assert checked(few)["group_harm"].ok
+    assert not checked(few.assign(value=few.value * 0.01))["group_harm"].ok

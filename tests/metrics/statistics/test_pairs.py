@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -62,6 +64,13 @@ def test_a_lost_partner_takes_only_its_own_pair_away() -> None:
     rows = rows[rows.portrait_id != "3/VI"]
     found = paired_analysis(rows, pairs_of(MANIFEST), claims=CLAIMS[:1])
     assert found[0].n == {"VI": 9, "II": 9}
+
+
+def test_faces_with_different_bases_are_taken_together() -> None:
+    pairs = [replace(p, base_value="I") if p.base[0] in "012" else p for p in pairs_of(MANIFEST)]
+    found = paired_analysis(measured(0.8), pairs, claims=CLAIMS[:1])
+    assert found[0].groups == ("VI", "their own base")
+    assert found[0].n["VI"] == 10
 
 
 def test_pairs_need_portrait_ids() -> None:

@@ -9,7 +9,13 @@ import pytest
 from scipy import stats
 
 from metrics.statistics.intervals import summarise
-from metrics.statistics.permutation import _random_choice, sign_flip, two_sample, welch_t
+from metrics.statistics.permutation import (
+    _random_choice,
+    sign_flip,
+    smallest_p,
+    two_sample,
+    welch_t,
+)
 
 NO = np.array([False])
 YES = np.array([True])
@@ -108,3 +114,11 @@ def test_sign_flips_of_few_pairs_are_enumerated() -> None:
     )  # fmt: skip
     tail = sign_flip(d[:, None], np.random.default_rng(0))
     assert tail.p[0] == pytest.approx(exact.pvalue)
+
+
+def test_no_exact_p_lies_below_the_smallest_that_the_sizes_allow() -> None:
+    assert _p([1.0, 2.0, 3.0], [11.0, 12.0, 13.0]) == pytest.approx(smallest_p(3, 3, False))
+    assert _p([1.0, 2.0], [11.0, 12.0, 13.0]) == pytest.approx(smallest_p(2, 3, False))
+    tail = sign_flip(np.array([[1.0], [2.0], [3.0]]), np.random.default_rng(0))
+    assert tail.p[0] == pytest.approx(smallest_p(3, 3, True))
+    assert smallest_p(5000, 5000, False) < 1e-200
