@@ -8,9 +8,12 @@ cost one answer and no more.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import selectors
+import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -19,6 +22,15 @@ from preprocess import programs
 
 ANSWER_SECONDS = 30.0
 _READY = b"{ready1}\n"
+_LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
+_PR_SET_PDEATHSIG = 1
+
+
+def _die_with_parent() -> None:
+    """In the new process: end with its parent. A stay-open exiftool waits for ever otherwise, even
+    when its input has been closed by the parent's death."""
+    if _LIBC is not None:
+        _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 class ExifToolProcess:
@@ -66,6 +78,7 @@ class ExifToolProcess:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
+                preexec_fn=_die_with_parent if _LIBC else None,  # noqa: PLW1509 - calls libc alone
             )
         except OSError as error:
             raise LikenessError(f"exiftool cannot be started: {error}") from error

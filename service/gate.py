@@ -41,8 +41,9 @@ def decide(result: PairResult) -> Health:
 
 
 def decide_audit(verdicts: Iterable[Verdict]) -> ExitCode:
-    """The decision on a whole audit: any disparity fails it; nothing settled is inconclusive."""
-    kinds = {v.verdict for v in verdicts}
+    """The decision on a whole audit, by the claims named before the run: any disparity fails it;
+    nothing settled is inconclusive. What was only explored cannot fail a gate."""
+    kinds = {v.verdict for v in verdicts if v.details.get("family") == "named"}
     if VerdictKind.DISPARITY in kinds:
         return ExitCode.FAILED
     if not kinds or kinds == {VerdictKind.INCONCLUSIVE}:
