@@ -2,8 +2,26 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import sys
+
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
+_KEEP = 256 * 1024 * 1024
+
+
+def keep_freed_memory() -> None:
+    """Let the C library keep freed megabytes for the next picture (glibc only).
+
+    By default each array of a picture's size is mapped anew and zeroed page by page by the kernel,
+    which costs a tenth of a pair's time. Resident memory stays at its peak instead of swinging to it.
+    """
+    if sys.platform != "linux":
+        return
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        mallopt(_M_MMAP_THRESHOLD, _KEEP)
+        mallopt(_M_TRIM_THRESHOLD, _KEEP)
 
 
 def silence_native_chatter() -> None:

@@ -20,7 +20,7 @@ settings.pin_threads()
 import typer  # noqa: E402 - thread counts must be set before anything loads numpy's libraries
 
 from service.gate import ExitCode  # noqa: E402
-from service.native import silence_native_chatter  # noqa: E402
+from service.native import keep_freed_memory, silence_native_chatter  # noqa: E402
 
 app = typer.Typer(
     name="likeness",
@@ -47,6 +47,7 @@ def run() -> NoReturn:
     from domain.errors import LikenessError
 
     silence_native_chatter()
+    keep_freed_memory()
     try:
         import cv2
 

@@ -17,7 +17,7 @@ from domain.measurements import PairResult
 from domain.portraits import Portrait
 from service import audit, settings
 from service.measuring import Instrument
-from service.native import silence_native_chatter
+from service.native import keep_freed_memory, silence_native_chatter
 from service.runs import Run
 from service.store.blobs import Blobs
 
@@ -45,6 +45,7 @@ def _start(engine: str, profile: str, min_score: float, models_dir: Path, blobs:
     threading.Thread(target=_end_with_parent, daemon=True).start()
     settings.pin_threads()
     silence_native_chatter()
+    keep_freed_memory()
     import cv2
 
     from preprocess import models
