@@ -70,24 +70,24 @@ def plan_items(run: Run) -> None:
     for portrait in run.portraits:
         row = seen[portrait.portrait_id]
         for label, tool in run.tools.items():
-            spec = run.specs[label]
-            for perturbation in _perturbations(run.plan, tool, spec):
-                for task in _tasks(run.plan, tool, spec):
+            control = label in run.controls
+            for perturbation in _perturbations(run.plan, tool, control):
+                for task in _tasks(run.plan, tool, run.specs[label], control):
                     rows.append(_item(run, len(rows), row, label, perturbation, task))
     run.ledger.add_items(rows)
 
 
-def _perturbations(
-    plan: AuditPlan, tool: ToolChoice, spec: adapters.contract.ToolSpec
-) -> Sequence[str]:
-    if spec.control:
+def _perturbations(plan: AuditPlan, tool: ToolChoice, control: bool) -> Sequence[str]:
+    if control:
         return ["none"]
     return tool.perturbations or plan.perturbations
 
 
-def _tasks(plan: AuditPlan, tool: ToolChoice, spec: adapters.contract.ToolSpec) -> Sequence[Task]:
+def _tasks(
+    plan: AuditPlan, tool: ToolChoice, spec: adapters.contract.ToolSpec, control: bool
+) -> Sequence[Task]:
     asked = [t for t in (tool.tasks or plan.tasks) if t in spec.tasks]
-    return asked if asked and not spec.control else spec.tasks[:1]
+    return asked if asked and not control else spec.tasks[:1]
 
 
 def _item(
@@ -102,7 +102,7 @@ def _item(
         "portrait_id": portrait["portrait_id"],
         "tool": label,
         "tool_id": run.tools[label].id,
-        "control": int(run.specs[label].control),
+        "control": int(label in run.controls),
         "task": str(task),
         "perturbation": perturbation,
         "seed": int.from_bytes(draw.digest()[:4], "big") >> 1,

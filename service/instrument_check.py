@@ -99,4 +99,7 @@ def _hazards(portrait: Portrait) -> list[str]:
         names = _exiftool.facts(portrait.path).hazards
     except LikenessError as error:
         return [f"metadata not checked: {error}"]
+    except OSError as error:  # a full disk is not this portrait's fault: stop, to be resumed
+        cause = error.strerror or str(error)
+        raise LikenessError(f"{portrait.path}: metadata cannot be checked: {cause}") from None
     return [f"metadata left out of what tools get: {', '.join(names)}"] if names else []

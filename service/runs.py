@@ -23,7 +23,8 @@ from service.versions import installed_versions
 
 @dataclass(frozen=True)
 class Run:
-    """A run under way. ``tools`` holds the plan's tools and the controls, by label."""
+    """A run under way. ``tools`` holds the plan's tools and the controls, by label; ``controls``
+    are the labels that the audit added itself: a control that the plan lists is a tool under test."""
 
     loaded: LoadedPlan
     out: Path
@@ -31,6 +32,7 @@ class Run:
     blobs: Blobs
     portraits: Sequence[Portrait]
     tools: Mapping[str, ToolChoice]
+    controls: frozenset[str]
     specs: Mapping[str, adapters.contract.ToolSpec]
     began: float
 
@@ -45,6 +47,11 @@ def begin(loaded: LoadedPlan, out: Path, resume: bool) -> Run:
     run, or one that was not asked to be resumed."""
     plan = loaded.plan
     portraits = select(read_manifest(loaded.manifest), plan.portraits.where, plan.portraits.limit)
+    tools = {t.label: t for t in plan.tools}
+    added = {t.label: t for t in control_tools(plan, portraits)} if plan.controls else {}
+    controls = frozenset(added) - frozenset(tools)
+    tools |= {label: added[label] for label in added if label in controls}
+    specs = {label: _spec(loaded, tool) for label, tool in tools.items()}
     ledger_file = out / "ledger.sqlite3"
     if ledger_file.exists() and not resume:
         raise LedgerError(f"{out}: already holds a run; use --resume, or another folder")
@@ -52,13 +59,8 @@ def begin(loaded: LoadedPlan, out: Path, resume: bool) -> Run:
         ledger = Ledger(ledger_file)
     except OSError as error:
         raise LedgerError(f"{out}: cannot be written: {error.strerror or error}") from None
-    tools = {t.label: t for t in plan.tools}
-    if plan.controls:
-        tools |= {t.label: t for t in control_tools(plan, portraits) if t.label not in tools}
-    specs = {label: _spec(loaded, tool) for label, tool in tools.items()}
-    run = Run(
-        loaded, out, ledger, Blobs(str(out / "blobs")), portraits, tools, specs, time.monotonic()
-    )
+    blobs = Blobs(str(out / "blobs"))
+    run = Run(loaded, out, ledger, blobs, portraits, tools, controls, specs, time.monotonic())
     _enter(run)
     return run
 
