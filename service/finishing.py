@@ -16,7 +16,14 @@ from domain.measurements import FACE_REGION, Decision, Health, Outcome, Status
 from domain.verdicts import Verdict, VerdictKind
 from metrics.statistics import analyse, check_controls
 from service.report.files import write_all
-from service.report.model import ControlFinding, InstrumentRow, ItemRow, MeasurementRow, RunData
+from service.report.model import (
+    ControlFinding,
+    InstrumentRow,
+    ItemRow,
+    MeasurementRow,
+    RunData,
+    controls_ok,
+)
 from service.runs import Run
 from service.store.ledger import now
 
@@ -34,7 +41,7 @@ class Finished:
     verdicts: Sequence[Verdict]
     table: Sequence[Verdict]
     outcomes: Mapping[str, int]
-    controls_ok: bool
+    controls_ok: bool | None
 
 
 def finish(run: Run, say: Callable[[str], None]) -> Finished:
@@ -44,7 +51,7 @@ def finish(run: Run, say: Callable[[str], None]) -> Finished:
     figures = _figures(run, items)
     controls = _controls(run, items, figures)
     verdicts = _verdicts(run, items, figures)
-    if any(not c.ok for c in controls):
+    if controls_ok(controls) is False:
         verdicts = [_untrusted(v) for v in verdicts]
     row = run.ledger.run()
     assert row is not None
@@ -74,7 +81,7 @@ def finish(run: Run, say: Callable[[str], None]) -> Finished:
         verdicts=verdicts,
         table=_first(verdicts),
         outcomes=Counter(i.outcome.value for i in items),
-        controls_ok=all(c.ok for c in controls),
+        controls_ok=controls_ok(controls),
     )
 
 

@@ -34,12 +34,13 @@ _JUDGED = ("face_lost", "blank", "edited_unreadable", "failed", "refused")
 
 @dataclass(frozen=True, slots=True)
 class ControlCheck:
-    """What one control had to show and what it showed."""
+    """What one control had to show and what it showed. ``ok`` is None where too few subjects were
+    there to show anything: that is no fault of the instrument, and no proof of it either."""
 
     control: str
     expected: str
     found: str
-    ok: bool
+    ok: bool | None
 
 
 def check_controls(
@@ -64,6 +65,7 @@ def check_controls(
     for label in dict.fromkeys(tool for tool, _ in table.arms):
         kind = (kinds or {}).get(label, label)
         arms = [i for i, (tool, _) in enumerate(table.arms) if tool == label]
+        ok: bool | None
         if kind == "identity":
             ok, found = _identity(table, arms)
         elif kind == "reencode":
@@ -120,7 +122,7 @@ def _watched(table: Table) -> list[Column]:
 
 def _even(
     table: Table, arms: Sequence[int], attributes: Sequence[str], alpha: float, seed: int
-) -> tuple[bool, str]:
+) -> tuple[bool | None, str]:
     found: list[Finding] = []
     for attribute in attributes:
         by = with_age_bands(attribute, table.attributes[attribute])
@@ -137,25 +139,28 @@ def _even(
             f"{len(beyond)} of {len(tested)} comparisons differ beyond the margin; most: "
             f"{f.column.metric}, {f.groups[0]} minus {f.groups[1]} {number(f.effect)} (p {p:.3g})"
         )
+    if not tested:
+        return None, "no two groups could be compared"
     return True, f"none of {len(tested)} comparisons differs beyond the margin"
 
 
 def _uniform(
     table: Table, arms: Sequence[int], attributes: Sequence[str], alpha: float, seed: int
-) -> tuple[bool, str]:
+) -> tuple[bool | None, str]:
     harmed, how = _harmed(table, arms)
     even, what = _even(table, arms, attributes, alpha, seed)
-    return harmed and even, f"{how}; {what}"
+    ok = False if False in (harmed, even) else None if harmed is None else even
+    return ok, f"{how}; {what}"
 
 
-def _harmed(table: Table, arms: Sequence[int]) -> tuple[bool, str]:
+def _harmed(table: Table, arms: Sequence[int]) -> tuple[bool | None, str]:
     """Whether the mean harm over all subjects is beyond the metric's margin for certain."""
     everybody = Coded(np.zeros(len(table.arm), dtype=np.int64), ["everybody"])
     for arm in arms:
         block = build_block(table, arm, "", everybody, [Column(PLANTED_METRIC)])
         summary = summarise(block.units.means)
         if summary.n[0] < 2:
-            return False, "too few subjects were measured"
+            return None, "too few subjects were measured"
         low, high = mean_interval(summary, None)
         margin = facts(PLANTED_METRIC).margin or 0.0
         worst = min(badness(PLANTED_METRIC, float(low[0])), badness(PLANTED_METRIC, float(high[0])))
@@ -169,13 +174,13 @@ def _harmed(table: Table, arms: Sequence[int]) -> tuple[bool, str]:
 
 def _group(
     table: Table, arms: Sequence[int], planted: tuple[str, str] | None, alpha: float, seed: int
-) -> tuple[bool, str]:
+) -> tuple[bool | None, str]:
     if planted is None:
-        return False, "no group was named as the planted one"
+        return None, "no group was named as the planted one"
     attribute, value = planted
     declared = table.attributes[attribute]
     if value not in declared.names:
-        return False, f"no subject has {attribute} '{value}'"
+        return None, f"no subject has {attribute} '{value}'"
     place = declared.names.index(value)
     codes = np.where(declared.codes < 0, -1, (declared.codes != place).astype(np.int64))
     by = Coded(codes, [value, "all others"])
@@ -184,7 +189,7 @@ def _group(
     p = holm(np.array([f.p for f in findings]))
     for f, value_p in zip(findings, p, strict=True):
         if f.reason is not None:
-            return False, f.reason
+            return (None if min(f.n.values(), default=0) < 2 else False), f.reason
         sizes = ", ".join(f"{g} n {n}" for g, n in f.n.items())
         said = f"{PLANTED_METRIC}: {value} minus all others {number(f.effect)} (p {value_p:.3g}; {sizes})"
         estimates = [e.estimate for e in f.estimates]

@@ -28,6 +28,11 @@ from service.gate import decide_audit
 if TYPE_CHECKING:
     from service.finishing import Finished
 
+CONTROLS = {
+    True: "as planted",
+    False: "NOT as planted: verdicts cannot be trusted",
+    None: "not run, or too few portraits for them to show anything",
+}
 NAMES = {"portraits": "looking at portraits", "edited": "tools editing", "measured": "measuring"}
 
 
@@ -153,7 +158,6 @@ def _show(done: Finished, seconds: float) -> None:
         console.print(Text(f"{left} more comparisons are in the report."))
     outcomes = ", ".join(f"{count} {name}" for name, count in done.outcomes.items())
     console.print(Text(f"items: {outcomes}"))
-    state = "as planted" if done.controls_ok else "NOT as planted: verdicts cannot be trusted"
-    console.print(Text(f"controls: {state}"))
+    console.print(Text(f"controls: {CONTROLS[done.controls_ok]}"))
     print(f"report: {done.files['report.html']}")
     print(f"total time: {seconds:.0f} s")

@@ -19,7 +19,7 @@ from metrics.contract import MetricSpec
 from metrics.contract import specs as all_specs
 from service.report.groups import NO_GROUPS, Grouping, grouping
 from service.report.html import render
-from service.report.model import ItemRow, MeasurementRow, RunData
+from service.report.model import ItemRow, MeasurementRow, RunData, controls_ok
 from service.report.tables import (
     OutcomeRow,
     ReasonRow,
@@ -182,7 +182,7 @@ def report_json(data: RunData, groups: Grouping, specs: Mapping[str, MetricSpec]
             "min_score": data.plan.min_score,
             "alpha": data.plan.alpha,
         },
-        "controls_ok": all(c.ok for c in data.controls) if data.controls else None,
+        "controls_ok": controls_ok(data.controls),
         "controls": [asdict(c) for c in data.controls],
         "tools": _tools(data),
         "verdicts": [asdict(v) for v in data.verdicts],

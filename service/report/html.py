@@ -120,8 +120,8 @@ def _summary(data: RunData) -> dict[str, Any]:
                 )
             ),
         ],
-        "controls_ok": all(c.ok for c in data.controls) if data.controls else None,
-        "controls_failed": [c for c in data.controls if not c.ok],
+        "controls_failed": [c for c in data.controls if c.ok is False],
+        "controls_untested": [c for c in data.controls if c.ok is None],
         "found": sum(r.face_found for r in data.instrument),
         "originals_count": len(data.instrument),
         "date": (data.finished or data.started)[:10],

@@ -75,12 +75,22 @@ class InstrumentRow:
 
 @dataclass(frozen=True, slots=True)
 class ControlFinding:
-    """What one control had to show, and what the instrument found."""
+    """What one control had to show, and what the instrument found. ``ok`` is None where the
+    portraits were too few to show anything."""
 
     control: str
     expected: str
     found: str
-    ok: bool
+    ok: bool | None
+
+
+def controls_ok(controls: Sequence[ControlFinding]) -> bool | None:
+    """False when a control came out otherwise than planted, None when none was run or one could
+    not show anything, True when all came out as planted."""
+    states = {c.ok for c in controls}
+    if False in states:
+        return False
+    return None if None in states or not states else True
 
 
 @dataclass(frozen=True)

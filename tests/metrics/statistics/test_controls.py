@@ -78,3 +78,10 @@ def test_three_faces_are_too_few_for_a_test_but_not_to_see_a_planted_harm() -> N
     few = few.groupby("gender").head(3)
     assert checked(few)["group_harm"].ok
     assert not checked(few.assign(value=few.value * 0.01))["group_harm"].ok
+
+
+def test_with_one_subject_a_group_nothing_is_shown_and_nothing_failed() -> None:
+    rows = figures("group_harm", -2.4, 0, 0.05)
+    one = rows[rows.subject_id.str.endswith("-0")]
+    check = checked(one)["group_harm"]
+    assert check.ok is None and "one subject only" in check.found
