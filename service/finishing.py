@@ -5,19 +5,16 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-import pandas as pd
 
 from domain.errors import LikenessError
 from domain.measurements import FACE_REGION, Decision, Health, Outcome, Status
 from domain.verdicts import Verdict, VerdictKind
-from metrics.statistics import analyse, check_controls
+from service.findings import draw
 from service.report.files import write_all
 from service.report.model import (
-    ControlFinding,
     InstrumentRow,
     ItemRow,
     MeasurementRow,
@@ -49,16 +46,13 @@ def finish(run: Run, say: Callable[[str], None]) -> Finished:
     say("drawing verdicts and writing the report")
     items = [_item_row(run, row) for row in _with_subjects(run)]
     figures = _figures(run, items)
-    controls = _controls(run, items, figures)
-    verdicts = _verdicts(run, items, figures)
-    if controls_ok(controls) is False:
-        verdicts = [_untrusted(v) for v in verdicts]
+    instrument = [_instrument_row(r) for r in run.ledger.portraits()]
+    found = draw(run, items, figures, instrument)
     row = run.ledger.run()
     assert row is not None
     finished = row["finished"] or now()
     seconds = float(row["seconds"]) + time.monotonic() - run.began
     run.ledger.set_run(finished=finished, seconds=seconds)
-    instrument = [_instrument_row(r) for r in run.ledger.portraits()]
     data = RunData(
         run_id=row["run_id"],
         plan=run.plan,
@@ -68,8 +62,9 @@ def finish(run: Run, say: Callable[[str], None]) -> Finished:
         items=items,
         measurements=figures,
         instrument=instrument,
-        verdicts=verdicts,
-        controls=controls,
+        verdicts=found.verdicts,
+        paired=found.paired,
+        controls=found.controls,
         versions=row["versions"],
         inputs=row["inputs"] | {i.portrait_id: i.sha256 for i in instrument},
         seconds=seconds,
@@ -78,10 +73,10 @@ def finish(run: Run, say: Callable[[str], None]) -> Finished:
     return Finished(
         run_id=row["run_id"],
         files=write_all(data, run.out),
-        verdicts=verdicts,
-        table=_first(verdicts),
+        verdicts=[*found.paired, *found.verdicts],
+        table=_first([*found.paired, *found.verdicts]),
         outcomes=Counter(i.outcome.value for i in items),
-        controls_ok=controls_ok(controls),
+        controls_ok=controls_ok(found.controls),
     )
 
 
@@ -168,96 +163,6 @@ def _instrument_row(row: Mapping[str, Any]) -> InstrumentRow:
     )
 
 
-# Statistics ----------------------------------------------------------------------------------
-
-
-def analysis_rows(
-    items: Sequence[ItemRow], figures: Sequence[MeasurementRow], attributes: Sequence[str],
-    claimed: Sequence[tuple[str, str]] = (),
-) -> pd.DataFrame:  # fmt: skip
-    """One row a figure with its item's facts; an item without figures keeps a missing row for each
-    ``claimed`` (metric, region), so that its outcome is counted and its claim can be answered."""
-    facts = {i.item_id: i for i in items}
-    with_figures = {m.item_id for m in figures}
-    rows = [_analysis_row(facts[m.item_id], m, attributes) for m in figures]
-    for item in items:
-        if item.item_id not in with_figures:
-            for metric, region in {("flrr", FACE_REGION): None, **dict.fromkeys(claimed)}:
-                none = MeasurementRow(
-                    item.item_id, metric, region, None, "", Status.NOT_MEASURABLE.value, item.reason
-                )
-                rows.append(_analysis_row(item, none, attributes))
-    return pd.DataFrame(rows)
-
-
-def _analysis_row(item: ItemRow, m: MeasurementRow, attributes: Sequence[str]) -> dict[str, Any]:
-    row: dict[str, Any] = {
-        "item_id": item.item_id,
-        "portrait_id": item.portrait_id,
-        "subject_id": item.subject_id,
-        "tool": item.tool,
-        "task": item.task,
-        "perturbation": item.perturbation,
-        "metric": m.metric,
-        "region": m.region,
-        "value": m.value,
-        "status": m.status,
-        "outcome": item.outcome.value,
-    }
-    return row | {name: item.attributes.get(name, "") for name in attributes}
-
-
-def _verdicts(
-    run: Run, items: Sequence[ItemRow], figures: Sequence[MeasurementRow]
-) -> list[Verdict]:
-    ours = [i for i in items if not i.control]
-    chosen = {i.item_id for i in ours}
-    plan = run.plan
-    claimed = [(c.metric, c.region) for c in plan.claims if not c.metric.startswith("outcome:")]
-    mine = [m for m in figures if m.item_id in chosen]
-    rows = analysis_rows(ours, mine, plan.groups, claimed)
-    return analyse(
-        rows,
-        attributes=plan.groups,
-        claims=plan.claims,
-        margins=plan.margins,
-        alpha=plan.alpha,
-        seed=plan.seed,
-    )
-
-
-def _controls(
-    run: Run, items: Sequence[ItemRow], figures: Sequence[MeasurementRow]
-) -> list[ControlFinding]:
-    controls = [i for i in items if i.control]
-    if not controls:
-        return []
-    chosen = {i.item_id for i in controls}
-    rows = analysis_rows(controls, [m for m in figures if m.item_id in chosen], run.plan.groups)
-    kinds = {i.tool: i.tool_id for i in controls}
-    planted = next((t for t in run.tools.values() if t.id == "group_harm"), None)
-    found = check_controls(
-        rows,
-        kinds=kinds,
-        attributes=run.plan.groups,
-        planted=(planted.settings["attribute"], planted.settings["value"]) if planted else None,
-        alpha=run.plan.alpha,
-        seed=run.plan.seed,
-    )
-    return [ControlFinding(c.control, c.expected, c.found, c.ok) for c in found]
-
-
-def _untrusted(verdict: Verdict) -> Verdict:
-    """What an instrument that failed its controls says is settled neither way."""
-    reason = "the controls did not come out as planted, so no finding is trusted"
-    return replace(
-        verdict,
-        verdict=VerdictKind.INCONCLUSIVE,
-        reason=reason,
-        sentence=f"{verdict.sentence} Inconclusive: {reason}.",
-    )
-
-
 def _first(verdicts: Sequence[Verdict]) -> list[Verdict]:
     """One verdict a tool and named claim: its two groups that differ most, disparities first."""
     order = {VerdictKind.DISPARITY: 0, VerdictKind.EQUIVALENT: 1, VerdictKind.INCONCLUSIVE: 2}
@@ -267,6 +172,6 @@ def _first(verdicts: Sequence[Verdict]) -> list[Verdict]:
 
     chosen: dict[tuple[object, ...], Verdict] = {}
     for v in sorted(verdicts, key=rank):
-        if v.details.get("family") == "named":
+        if v.details.get("family") in ("named", "paired"):
             chosen.setdefault((v.tool, v.task, v.metric, v.details.get("region"), v.attribute), v)
     return list(chosen.values())[:TABLE_ROWS]

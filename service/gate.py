@@ -19,6 +19,8 @@ class ExitCode(IntEnum):
     INCONCLUSIVE = 3
 
 
+NAMED = ("named", "paired")
+"""Families of verdicts that the plan named before the run."""
 OF_DECISION = {
     Decision.PASS: ExitCode.PASS,
     Decision.FAIL: ExitCode.FAILED,
@@ -43,7 +45,7 @@ def decide(result: PairResult) -> Health:
 def decide_audit(verdicts: Iterable[Verdict]) -> ExitCode:
     """The decision on a whole audit, by the claims named before the run: any disparity fails it;
     nothing settled is inconclusive. What was only explored cannot fail a gate."""
-    kinds = {v.verdict for v in verdicts if v.details.get("family") == "named"}
+    kinds = {v.verdict for v in verdicts if v.details.get("family") in NAMED}
     if VerdictKind.DISPARITY in kinds:
         return ExitCode.FAILED
     if not kinds or kinds == {VerdictKind.INCONCLUSIVE}:

@@ -15,6 +15,7 @@ from metrics import skin
 from metrics.pair import FacePair
 from preprocess.decode import open_picture
 from preprocess.exif import ExifTool
+from preprocess.face_notes import turn_of
 from service.measuring import Instrument
 
 _exiftool: ExifTool | None = None
@@ -83,11 +84,18 @@ def _facts(face: Face) -> tuple[dict[str, float | None], str | None, str | None]
     detail = float(cv2.Laplacian(grey, cv2.CV_32F, ksize=1).var())
     facts: dict[str, float | None] = {
         "ied_px": round(face.ied, 2),
+        "turn": _turn(face),
         "mean_luma": round(float(grey.mean()), 2),
         "laplacian_variance": round(detail, 2),
         "measured_ita": None if tone.ita is None else round(tone.ita, 2),
     }
     return facts, tone.group, tone.reason
+
+
+def _turn(face: Face) -> float | None:
+    """Pose: the wider half of the face over the narrower, 1 seen from the front; None in profile."""
+    turn = turn_of(face.points)
+    return round(turn, 4) if np.isfinite(turn) else None
 
 
 def _hazards(portrait: Portrait) -> list[str]:

@@ -186,6 +186,7 @@ def report_json(data: RunData, groups: Grouping, specs: Mapping[str, MetricSpec]
         "controls": [asdict(c) for c in data.controls],
         "tools": _tools(data),
         "verdicts": [asdict(v) for v in data.verdicts],
+        "paired": [asdict(v) for v in data.paired],
         "outcomes": {
             a: [_outcome(r) for r in outcomes(data, groups, a)] for a in outcome_attributes(groups)
         },

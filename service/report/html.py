@@ -136,6 +136,7 @@ def _sections(data: RunData, groups: Grouping, specs: Mapping[str, MetricSpec]) 
     tested = [v for v in data.verdicts if v.tool not in controls]
     return {
         "verdicts": verdict_rows(data, tested, specs),
+        "paired": verdict_rows(data, data.paired, specs),
         "verdicts_all": len(tested),
         "control_verdicts": verdict_rows(
             data, [v for v in data.verdicts if v.tool in controls], specs

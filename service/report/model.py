@@ -111,3 +111,5 @@ class RunData:
     inputs: Mapping[str, str]
     seconds: float
     load_picture: Callable[[str], bytes]
+    paired: Sequence[Verdict] = ()
+    """Counterfactual pairs: the same face with one attribute changed."""
