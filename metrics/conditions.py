@@ -6,6 +6,7 @@ deliberately hard pictures show; docs/metrics.md lists both figures.
 
 from __future__ import annotations
 
+from math import hypot
 from typing import TYPE_CHECKING
 
 import cv2
@@ -15,7 +16,7 @@ import numpy.typing as npt
 from domain.faces import Face
 from metrics.laplacian import LAPLACIAN_GAIN, pair_detail
 from metrics.regions import FACE, Region, regions
-from metrics.skin import features_mask, lower_face_is_covered
+from metrics.skin import bare_face, levels_at
 
 if TYPE_CHECKING:
     from metrics.pair import FacePair
@@ -39,6 +40,9 @@ TOO_DARK = 14.0
 COVERED_EYES = 0.35
 """Luma of the eye sockets over that of the cheeks."""
 _PATCH = 128
+_TAPER = np.outer(np.hanning(_PATCH), np.hanning(_PATCH)).astype(np.float32)
+_LINES = 96
+"""About as many lines of pixels at most are searched for block edges."""
 
 
 def original_warnings(pair: FacePair) -> list[str]:
@@ -46,7 +50,7 @@ def original_warnings(pair: FacePair) -> list[str]:
     face = regions(pair)["face"]
     if face.reason is not None:
         return []
-    luma = np.ascontiguousarray(pair.original_luma[face.window])
+    luma = pair.original_luma[face.window]
     found = _light(pair, luma, face)
     if _softness(pair_detail(pair).regions[FACE].original, luma, face.mask) < SOFT:
         found.append("soft original: loss of texture by the edit cannot be judged well.")
@@ -59,7 +63,7 @@ def original_warnings(pair: FacePair) -> list[str]:
         found.append("periodic pattern in the original: its screen is counted as texture.")
     if blockiness(pair.original) > BLOCKED:
         found.append("heavily compressed original: its detail is part block edges.")
-    return found + _hidden(pair, face)
+    return found + _hidden(pair)
 
 
 def edit_warnings(pair: FacePair) -> list[str]:
@@ -81,8 +85,7 @@ def edit_warnings(pair: FacePair) -> list[str]:
 
 
 def _light(pair: FacePair, luma: Luma, face: Region) -> list[str]:
-    counts = np.cumsum(cv2.calcHist([luma], [0], face.mask, [256], [0, 256]).ravel())
-    low, middle, high = (int(np.searchsorted(counts, counts[-1] * q)) for q in (0.05, 0.5, 0.95))
+    low, middle, high = levels_at(luma[::2], face.mask[::2], (0.05, 0.5, 0.95))
     found = []
     if middle < TOO_DARK:
         found.append(f"the original is too dark to measure well (median level {middle} of 255).")
@@ -96,7 +99,7 @@ def _light(pair: FacePair, luma: Luma, face: Region) -> list[str]:
     return found
 
 
-def _hidden(pair: FacePair, face: Region) -> list[str]:
+def _hidden(pair: FacePair) -> list[str]:
     detail = pair_detail(pair).regions
     eyes, cheeks = detail["eye_sockets"], detail["cheeks"]
     found = []
@@ -106,18 +109,18 @@ def _hidden(pair: FacePair, face: Region) -> list[str]:
         and eyes.original_luma < COVERED_EYES * cheeks.original_luma
     ):
         found.append("eyes not visible: they are covered, figures of the eyes mean little.")
-    bare = cv2.bitwise_and(face.mask, 1 - features_mask(face, pair.points))
-    if lower_face_is_covered(regions(pair), pair.original_crop, bare, face):
+    if bare_face(pair).covered:
         found.append("lower face covered: what covers it is left out of the skin figures.")
     return found
 
 
 def _clipped(crop: npt.NDArray[np.uint8], face: Region) -> float:
     """Share of the face's pixels with a channel at white."""
-    window = np.ascontiguousarray(crop[face.window])
-    brightest = cv2.max(cv2.max(*cv2.split(window)[:2]), window[..., 2])
-    white = cv2.inRange(brightest, CLIPPED_LEVEL, 255)
-    return float(cv2.countNonZero(cv2.bitwise_and(white, 255 * face.mask)) / face.pixels)
+    window, mask = crop[face.window][::2], face.mask[::2]  # every other row is as good
+    if cv2.norm(window, cv2.NORM_INF) < CLIPPED_LEVEL:
+        return 0.0
+    below = cv2.inRange(window, (0, 0, 0), (CLIPPED_LEVEL - 1,) * 3)
+    return 1.0 - cv2.countNonZero(cv2.bitwise_and(below, mask)) / max(cv2.countNonZero(mask), 1)
 
 
 def _softness(fine: float, luma: Luma, mask: npt.NDArray[np.uint8]) -> float:
@@ -136,12 +139,11 @@ def _has_periodic_pattern(luma: Luma) -> bool:
         return False
     top, left = (height - _PATCH) // 2, (width - _PATCH) // 2
     patch = np.ascontiguousarray(luma[top : top + _PATCH, left : left + _PATCH])
-    ramp = np.hanning(_PATCH).astype(np.float32)
-    spectrum = np.fft.rfft2(cv2.Laplacian(patch, cv2.CV_32F) * np.outer(ramp, ramp))
-    energy = np.square(np.abs(spectrum))
+    spectrum = np.fft.rfft2(cv2.Laplacian(patch, cv2.CV_32F) * _TAPER)
+    energy = np.square(spectrum.real) + np.square(spectrum.imag)
     total = float(energy.sum())
-    row, column = np.unravel_index(int(energy.argmax()), energy.shape)
-    frequency = np.hypot(np.fft.fftfreq(_PATCH)[row], column / _PATCH)
+    row, column = divmod(int(energy.argmax()), energy.shape[1])
+    frequency = hypot(min(row, _PATCH - row) / _PATCH, column / _PATCH)
     around = energy[max(row - 1, 0) : row + 2, max(column - 1, 0) : column + 2].sum()
     return bool(total > 0 and frequency >= PERIODIC_FROM and around > PERIODIC_SHARE * total)
 
@@ -151,19 +153,24 @@ def blockiness(face: Face) -> float:
 
     1 for none; the weaker of both directions, so that a single edge does not count.
     """
-    low = np.clip(np.floor(face.points.min(axis=0)).astype(int), 0, None)
+    low = np.maximum(np.floor(face.points.min(axis=0)).astype(int), 0)
     high = np.ceil(face.points.max(axis=0)).astype(int) + 1
-    pixels = np.ascontiguousarray(face.picture.pixels[low[1] : high[1], low[0] : high[0]])
+    pixels = face.picture.pixels[low[1] : high[1], low[0] : high[0]]
     if min(pixels.shape[:2]) < 32:
         return 1.0
-    luma = cv2.cvtColor(pixels, cv2.COLOR_RGB2GRAY).astype(np.float32)
-    across = np.ascontiguousarray(luma[::2].T)
-    return min(_grid_strength(np.ascontiguousarray(luma[:, ::2])), _grid_strength(across))
+    luma = cv2.cvtColor(pixels, cv2.COLOR_RGB2GRAY)
+    # every other line has as much to say; of very large faces fewer still
+    rows, columns = (max(2, side // _LINES) for side in luma.shape)
+    down = cv2.transpose(np.ascontiguousarray(luma[:, ::columns]))
+    return min(_grid_strength(luma[::rows]), _grid_strength(down))
 
 
-def _grid_strength(luma: Luma) -> float:
-    step = np.abs(np.diff(luma, axis=0))
-    curvature = np.abs(step[1:-1] - (step[:-2] + step[2:]) / 2).mean(axis=1)
-    phases = curvature[: len(curvature) // 8 * 8].reshape(-1, 8).mean(axis=0)
+def _grid_strength(lines: npt.NDArray[np.uint8]) -> float:
+    """Strength of a grid of 8 along (n, length) lines of luma."""
+    lines = np.ascontiguousarray(lines)
+    step = cv2.absdiff(lines[:, 1:], lines[:, :-1]).astype(np.int16)
+    curvature = np.abs(2 * step[:, 1:-1] - step[:, :-2] - step[:, 2:])
+    along = cv2.reduce(curvature, 0, cv2.REDUCE_SUM, dtype=cv2.CV_32F).ravel()
+    phases = along[: len(along) // 8 * 8].reshape(-1, 8).sum(axis=0)
     usual = float(np.median(phases))
     return float(phases.max()) / usual if usual > 0 else 1.0

@@ -77,8 +77,15 @@ def _thin(
 def difference(sides: Compared, chosen: Pixels) -> tuple[float, float]:
     """Mean |difference| in 8-bit levels and share of changed pixels, under a 0/1 mask."""
     apart = cv2.absdiff(sides.original, sides.edited)
-    mean = sum(cv2.mean(apart, mask=chosen)[:3]) / 3.0
-    furthest = cv2.max(cv2.max(*cv2.split(apart)[:2]), np.ascontiguousarray(apart[..., 2]))
-    changed = cv2.inRange(furthest, CHANGED_LEVELS + 1, 255)
-    both = cv2.countNonZero(cv2.bitwise_and(changed, chosen))
-    return mean, both / cv2.countNonZero(chosen)
+    return sum(cv2.mean(apart, mask=chosen)[:3]) / 3.0, _share(apart, chosen)
+
+
+def changed_share(sides: Compared, chosen: Pixels) -> float:
+    """Share of changed pixels under a 0/1 mask."""
+    return _share(cv2.absdiff(sides.original, sides.edited), chosen)
+
+
+def _share(apart: Pixels, chosen: Pixels) -> float:
+    still = cv2.inRange(apart, (0, 0, 0), (CHANGED_LEVELS,) * 3)
+    total = cv2.countNonZero(chosen)
+    return (total - cv2.countNonZero(cv2.bitwise_and(still, chosen))) / total

@@ -28,7 +28,8 @@ HIGHLIGHT = 1.55
 """Skin brighter than this multiple of the face's median luma is a specular highlight."""
 CLIPPED = 254.0
 MIN_SKIN_PIXELS = 150
-MANY_PIXELS = 40_000
+MANY_PIXELS = 25_000
+"""A mean colour is taken over about so many pixels."""
 MIN_SKIN_SHARE = 0.15
 """Share of the face outline that must be left as skin."""
 TONE_IED = 96.0
@@ -62,6 +63,15 @@ class SkinTone:
         return None if self.ita is None else ita_group(self.ita)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class BareFace:
+    """``mask`` (h, w) uint8 0/1 on the face region's window: the face less eyes, brows and lips, and
+    less the lower face where that is ``covered`` (by a mask, a scarf)."""
+
+    mask: ByteMask
+    covered: bool
+
+
 def ita_group(ita: float) -> str:
     """The group of an individual typology angle in degrees: "measured ITA group I" is lightest."""
     return GROUPS[sum(ita <= cut for cut in CUTS)]
@@ -70,7 +80,16 @@ def ita_group(ita: float) -> str:
 @once_per_pair
 def skin_region(pair: FacePair) -> Region:
     """Skin of the ORIGINAL that both pictures show, as a region of the pair's crop, cached."""
-    return find_skin(regions(pair), pair.original_crop, pair.original_luma, pair.points)
+    face = regions(pair)["face"]
+    if face.reason is not None:
+        return _no_skin(face)
+    return _skin(face, bare_face(pair), pair.original_luma)
+
+
+@once_per_pair
+def bare_face(pair: FacePair) -> BareFace:
+    """The original's face less its features, cached; the face region must be measurable."""
+    return _bare(regions(pair), pair.original_crop, pair.points)
 
 
 def find_skin(
@@ -82,14 +101,28 @@ def find_skin(
     """Skin inside the face region of a (h, w, 3) crop with its (h, w) luma 0..255."""
     face = found["face"]
     if face.reason is not None:
-        return Region("skin", face.top, face.left, face.mask, face.pixels, face.reason)
-    bare = cv2.bitwise_and(face.mask, 1 - features_mask(face, points))
+        return _no_skin(face)
+    return _skin(face, _bare(found, crop, points), luma)
+
+
+def _no_skin(face: Region) -> Region:
+    return Region("skin", face.top, face.left, face.mask, face.pixels, face.reason)
+
+
+def _bare(found: dict[str, Region], crop: npt.NDArray[np.uint8], points: Points) -> BareFace:
+    face = found["face"]
+    mask = cv2.bitwise_and(face.mask, 1 - features_mask(face, points))
+    covered = lower_face_is_covered(found, crop, mask, face)
+    if covered:
+        mask &= 1 - _below_nose_bridge(face, points)
+    return BareFace(mask, covered)
+
+
+def _skin(face: Region, bare: BareFace, luma: npt.NDArray[np.float32]) -> Region:
     light = luma[face.window]
-    if lower_face_is_covered(found, crop, bare, face):
-        bare &= 1 - _below_nose_bridge(face, points)
-    median = _median_level(light, bare)
+    median = median_level(light, bare.mask)
     kept = cv2.inRange(light, SHADOW * median, min(HIGHLIGHT * median, CLIPPED))
-    mask = cv2.bitwise_and(bare, kept)
+    mask = cv2.bitwise_and(bare.mask, kept)
     pixels = cv2.countNonZero(mask)
     reason = None
     if pixels < max(MIN_SKIN_PIXELS, MIN_SKIN_SHARE * face.pixels):
@@ -117,10 +150,19 @@ def _grow_outlines(
     cv2.polylines(mask, whole, closed, 1, thickness=max(1, round(width)))
 
 
-def _median_level(luma: npt.NDArray[np.float32], mask: ByteMask) -> float:
-    """Median luma under the mask, to one level: a histogram is far cheaper than sorting."""
-    counts = cv2.calcHist([luma], [0], mask, [256], [0, 256]).ravel()
-    return float(np.searchsorted(np.cumsum(counts), counts.sum() / 2))
+def median_level(luma: npt.NDArray[np.float32], mask: ByteMask) -> int:
+    """Median luma 0..255 under the mask, to one level."""
+    return levels_at(luma, mask, (0.5,))[0]
+
+
+def levels_at(
+    luma: npt.NDArray[np.float32], mask: ByteMask, shares: tuple[float, ...]
+) -> tuple[int, ...]:
+    """Whole levels of the luma (0..255) that so many shares of the masked pixels reach. Histograms
+    of bytes are several times faster than those of floats, and both than sorting."""
+    counts = cv2.calcHist([luma.astype(np.uint8)], [0], mask, [256], [0, 256])
+    reached = np.cumsum(counts.ravel())
+    return tuple(int(np.searchsorted(reached, reached[-1] * share)) for share in shares)
 
 
 def lower_face_is_covered(
@@ -135,7 +177,7 @@ def lower_face_is_covered(
         under = np.ascontiguousarray(skin[_inside(face, region)] & region.mask)
         if cv2.countNonZero(under) < MIN_SKIN_PIXELS:
             return False
-        level = cv2.mean(np.ascontiguousarray(crop[region.window]), mask=under)[:3]
+        level = cv2.mean(crop[region.window], mask=under)[:3]
         colours.append(mean_lab(np.rint(np.array([level])).astype(np.uint8)))
     upper, lower = colours
     apart = float(np.hypot(upper.a - lower.a, upper.b - lower.b))
@@ -161,11 +203,12 @@ def pixels_under(
 ) -> tuple[npt.NDArray[Any], ...]:
     """The (n, channels) pixels that a region covers in each of the crops.
 
-    Of a large region every other row: its mean colour moves by a few hundredths of a unit at most.
+    Of a large region every n-th row, the same in all: its mean colour moves by a few hundredths of
+    a unit at most, a difference of two such means by less.
     """
     rows, columns = region.window
-    step = 2 if region.pixels > MANY_PIXELS else 1
-    at = np.flatnonzero(region.mask[::step])
+    step = max(1, region.pixels // MANY_PIXELS) | 1  # odd: even steps fall in with JPEG's blocks
+    at = np.flatnonzero(region.mask[::step].view(np.bool_))
     windows = [np.ascontiguousarray(crop[rows.start : rows.stop : step, columns]) for crop in crops]
     return tuple(np.take(w.reshape(-1, w.shape[2]), at, axis=0) for w in windows)
 
