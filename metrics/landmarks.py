@@ -47,7 +47,7 @@ COLLAPSE = 0.15
 line or a spot."""
 
 Patches: TypeAlias = npt.NDArray[np.float32]
-"""(n, side, side)."""
+"""(n, pixels of a patch)."""
 Indices: TypeAlias = npt.NDArray[np.intp]
 """(n, 2): x then y."""
 Bools: TypeAlias = npt.NDArray[np.bool_]
@@ -126,9 +126,16 @@ def measure(pair: FacePair) -> list[Measurement]:
 
 def collapsed(edited: Points, original: Points) -> bool:
     """True when (68, 2) points are crowded on a line or a spot, next to the original's spread."""
-    narrow = np.sqrt(max(float(np.linalg.eigvalsh(np.cov(edited.T))[0]), 0.0))
-    usual = np.sqrt(float(np.linalg.eigvalsh(np.cov(original.T))[0]))
-    return bool(narrow < COLLAPSE * usual)
+    return _narrow_spread(edited) < COLLAPSE * _narrow_spread(original)
+
+
+def _narrow_spread(points: Points) -> float:
+    """Standard deviation of the points along their narrower main axis."""
+    x, y = (points - points.mean(axis=0)).T
+    xx, yy, xy = float(x @ x), float(y @ y), float(x @ y)
+    # the smaller eigenvalue of a symmetric (2, 2) matrix
+    variance = (xx + yy) / 2 - math.hypot((xx - yy) / 2, xy)
+    return math.sqrt(max(variance, 0.0) / (len(points) - 1))
 
 
 def retention(pair: FacePair, displacement: npt.NDArray[np.float64]) -> Retention:
@@ -150,7 +157,7 @@ def retention(pair: FacePair, displacement: npt.NDArray[np.float64]) -> Retentio
     at = np.clip(at, 0, (width - 1, height - 1))
     seen = pair.valid[area][at[:, 1] * step, at[:, 0] * step]
     patches = _patches(o, at + pad, half)
-    shown = inside & seen & (patches.var(axis=(1, 2)) >= MIN_CONTRAST**2)
+    shown = inside & seen & (_variance(patches) >= MIN_CONTRAST**2)
     structure = np.full(68, np.nan)
     structure[shown] = _structure(patches[shown], _patches(e, at[shown] + pad, half))
     for i in np.flatnonzero(shown):
@@ -191,17 +198,21 @@ def _lit(original: Luma, edited: Luma, at: Indices) -> tuple[Luma, Luma]:
 
 
 def _patches(plane: Luma, at: Indices, half: int) -> Patches:
-    """(n, 2 half + 1, 2 half + 1) patches around n places (x, y)."""
-    windows = np.lib.stride_tricks.sliding_window_view(plane, (2 * half + 1, 2 * half + 1))
-    return np.asarray(windows[at[:, 1] - half, at[:, 0] - half])
+    """Square patches of 2 half + 1 pixels a side around n places (x, y), each less its mean."""
+    side = 2 * half + 1
+    windows = np.lib.stride_tricks.sliding_window_view(plane, (side, side))
+    found = windows[at[:, 1] - half, at[:, 0] - half].reshape(len(at), side * side)
+    return np.asarray(found - found.mean(axis=1, keepdims=True))
+
+
+def _variance(patches: Patches) -> npt.NDArray[np.float32]:
+    return np.asarray(np.vecdot(patches, patches) / patches.shape[1])
 
 
 def _structure(original: Patches, edited: Patches) -> npt.NDArray[np.float64]:
     """(n,) contrast-structure term of SSIM, -1..1, of patches of the same count (or one original)."""
-    o = original - original.mean(axis=(1, 2), keepdims=True)
-    e = edited - edited.mean(axis=(1, 2), keepdims=True)
-    covariance = (o * e).mean(axis=(1, 2))
-    spread = (o * o).mean(axis=(1, 2)) + (e * e).mean(axis=(1, 2))
+    covariance = np.vecdot(original, edited) / original.shape[1]
+    spread = _variance(original) + _variance(edited)
     return np.asarray((2 * covariance + C2) / (spread + C2), dtype=np.float64)
 
 
@@ -225,4 +236,5 @@ def _evidence(found: Retention) -> dict[str, object]:
 
 
 def _rounded(values: npt.NDArray[np.float64]) -> list[float]:
-    return [round(float(v), 4) for v in values]
+    rounded: list[float] = np.round(values, 4).tolist()
+    return rounded

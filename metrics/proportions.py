@@ -13,6 +13,7 @@ import json
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
+from math import acos, degrees
 
 import numpy as np
 import numpy.typing as npt
@@ -114,26 +115,26 @@ def measure(pair: FacePair) -> list[Measurement]:
 
 def proportions(points: Points) -> npt.NDArray[np.float64]:
     """(14,) ratios and angles (degrees) of (68, 2) points, in the order of ``RATIOS``."""
-    right, left = points[RIGHT_EYE].mean(axis=0), points[LEFT_EYE].mean(axis=0)
+    p = _on_plane(points)  # a handful of numbers: plain arithmetic is ten times faster than arrays
+    right, left = _mean(p[RIGHT_EYE]), _mean(p[LEFT_EYE])
     ied = _distance(right, left)
-    across = (left - right) / ied
-    down = np.array([-across[1], across[0]])
-    face = _distance(points[0], points[16])
-    brows = (points[RIGHT_BROW].mean(axis=0), points[LEFT_BROW].mean(axis=0))
+    down = 1j * (left - right) / ied
+    face = _distance(p[0], p[16])
+    from_brows = right - _mean(p[RIGHT_BROW]) + left - _mean(p[LEFT_BROW])
     figures = {
-        "jaw_width": _distance(points[5], points[11]) / face,
-        "jaw_width_upper": _distance(points[3], points[13]) / face,
-        "jaw_angle": (_angle(points[[2, 5, 8]]) + _angle(points[[14, 11, 8]])) / 2,
-        "chin_angle": _angle(points[[6, 8, 10]]),
-        "brow_to_eye": float((right - brows[0] + left - brows[1]) @ down) / (2 * ied),
-        "brow_gap": _distance(points[21], points[22]) / ied,
-        "eye_opening": (_opening(points[RIGHT_EYE]) + _opening(points[LEFT_EYE])) / 2,
-        "nose_width": _distance(points[31], points[35]) / ied,
-        "nose_length": _distance(points[27], points[33]) / ied,
-        "philtrum": _distance(points[33], points[51]) / ied,
-        "lips": _distance(points[51], points[57]) / ied,
-        "chin_height": _distance(points[57], points[8]) / ied,
-        "mouth_width": _distance(points[48], points[54]) / ied,
+        "jaw_width": _distance(p[5], p[11]) / face,
+        "jaw_width_upper": _distance(p[3], p[13]) / face,
+        "jaw_angle": (_angle(p[2], p[5], p[8]) + _angle(p[14], p[11], p[8])) / 2,
+        "chin_angle": _angle(p[6], p[8], p[10]),
+        "brow_to_eye": _dot(from_brows, down) / (2 * ied),
+        "brow_gap": _distance(p[21], p[22]) / ied,
+        "eye_opening": (_opening(p[RIGHT_EYE]) + _opening(p[LEFT_EYE])) / 2,
+        "nose_width": _distance(p[31], p[35]) / ied,
+        "nose_length": _distance(p[27], p[33]) / ied,
+        "philtrum": _distance(p[33], p[51]) / ied,
+        "lips": _distance(p[51], p[57]) / ied,
+        "chin_height": _distance(p[57], p[8]) / ied,
+        "mouth_width": _distance(p[48], p[54]) / ied,
         "face_width": face / ied,
     }
     return np.array([figures[name] for name in RATIOS])
@@ -143,32 +144,46 @@ def _unmeasurable(pair: FacePair) -> str | None:
     if collapsed(pair.landmark_points, pair.points):
         return "the edited face's points are collapsed"
     for whose, points in (("original", pair.points), ("edited face", pair.landmark_points)):
-        narrow, wide = sorted((_half(points, 2), _half(points, 14)))
+        p = _on_plane(points)
+        narrow, wide = sorted((_half(p, 2), _half(p, 14)))
         if wide > TURNED_LIMIT * narrow:
             return f"{whose} turned to the side: widths and angles are foreshortened"
     return None
 
 
-def _half(points: Points, cheek: int) -> float:
+def _on_plane(points: Points) -> list[complex]:
+    """(n, 2) points as x + iy."""
+    return [complex(x, y) for x, y in points.tolist()]
+
+
+def _mean(points: list[complex]) -> complex:
+    return sum(points) / len(points)
+
+
+def _dot(a: complex, b: complex) -> float:
+    return a.real * b.real + a.imag * b.imag
+
+
+def _half(p: list[complex], cheek: int) -> float:
     """Width of one half of the face along the eyes' line, nose tip to cheek, >= 0."""
-    across = points[LEFT_EYE].mean(axis=0) - points[RIGHT_EYE].mean(axis=0)
+    across = _mean(p[LEFT_EYE]) - _mean(p[RIGHT_EYE])
     side = 1.0 if cheek > 8 else -1.0
-    return max(float((points[cheek] - points[30]) @ across) * side, 0.0)
+    return max(_dot(p[cheek] - p[30], across) * side, 0.0)
 
 
-def _distance(a: Points, b: Points) -> float:
-    return max(float(np.hypot(*(a - b))), 1e-9)
+def _distance(a: complex, b: complex) -> float:
+    return max(abs(a - b), 1e-9)
 
 
-def _angle(corner: Points) -> float:
-    """Degrees at the middle one of three points, (3, 2)."""
-    a, b = corner[0] - corner[1], corner[2] - corner[1]
-    cosine = float(a @ b) / (_distance(corner[0], corner[1]) * _distance(corner[2], corner[1]))
-    return float(np.degrees(np.arccos(np.clip(cosine, -1, 1))))
+def _angle(before: complex, corner: complex, after: complex) -> float:
+    """Degrees at the middle one of three points."""
+    cosine = _dot(before - corner, after - corner)
+    cosine /= _distance(before, corner) * _distance(after, corner)
+    return degrees(acos(min(max(cosine, -1.0), 1.0)))
 
 
-def _opening(eye: Points) -> float:
-    """Height over width of one eye, (6, 2)."""
+def _opening(eye: list[complex]) -> float:
+    """Height over width of one eye of six points."""
     height = (_distance(eye[1], eye[5]) + _distance(eye[2], eye[4])) / 2
     return height / _distance(eye[0], eye[3])
 
