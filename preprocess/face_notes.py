@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import cv2
 import numpy as np
@@ -33,6 +33,8 @@ EYES_COVERED = 0.30
 """Bright end of the brighter eye region over the bright end of the face; 0.34 at least in the 435."""
 _LOOKED_AT = 40
 """Pixels across the face that the statistics look at."""
+_LUMA = np.array([0.299, 0.587, 0.114])
+_CODE = np.array([65536, 256, 1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,25 +68,36 @@ def look_at(picture: Picture, points: Points) -> FaceLook | None:
     inside = part[mask > 0].astype(np.int64)
     if len(inside) < 50:
         return None
-    weights = np.array([0.299, 0.587, 0.114])
-    luma = inside @ weights
-    codes = inside @ [65536, 256, 1]
-    p5, p50, p70, p95 = np.percentile(luma, [5, 50, 70, 95])
+    luma = np.sort(inside @ _LUMA)
+    codes = np.sort(inside @ _CODE)
+    starts = np.flatnonzero(codes[1:] != codes[:-1]) + 1
+    longest = np.diff(starts, prepend=0, append=len(codes)).max()
+    p5, p50, p70, p95 = (_at(luma, share) for share in (0.05, 0.5, 0.7, 0.95))
     eyes = []
     for eye in (RIGHT_EYE, LEFT_EYE):
-        a = np.clip(np.floor(placed[eye].min(axis=0) - 1).astype(int), 0, None)
+        a = np.maximum(np.floor(placed[eye].min(axis=0) - 1).astype(int), 0)
         b = np.ceil(placed[eye].max(axis=0) + 2).astype(int)
-        region = part[a[1] : max(b[1], 0), a[0] : max(b[0], 0)] @ weights
+        region = part[a[1] : max(b[1], 0), a[0] : max(b[0], 0)] @ _LUMA
         if region.size:
-            eyes.append(float(np.percentile(region, 90)) / max(float(p70), 1.0))
+            eyes.append(_at(np.sort(region, axis=None), 0.9) / max(p70, 1.0))
+    red, blue = (_at(np.sort(inside[:, channel]), 0.5) for channel in (0, 2))
     return FaceLook(
-        flat=float(np.unique(codes, return_counts=True)[1].max() / len(codes)),
-        clipped=float((inside >= 250).all(axis=1).mean()),
-        luma=float(p50),
-        contrast=float(p95 - p5),
+        flat=float(longest / len(codes)),
+        clipped=np.count_nonzero(inside.min(axis=1) >= 250) / len(inside),
+        luma=p50,
+        contrast=p95 - p5,
         eyes=max(eyes, default=1.0),
-        bluish=bool(np.median(inside[:, 2]) > np.median(inside[:, 0]) + 2),
+        bluish=blue > red + 2,
     )
+
+
+def _at(ordered: npt.NDArray[Any], share: float) -> float:
+    """Quantile of sorted values, between two of them in proportion."""
+    place = share * (len(ordered) - 1)
+    below = int(place)
+    above = min(below + 1, len(ordered) - 1)
+    low, high = float(ordered[below]), float(ordered[above])
+    return low + (high - low) * (place - below)
 
 
 def tilt_of(points: Points) -> float:

@@ -16,6 +16,7 @@ from domain.errors import PictureRejected
 from preprocess.limits import Limits
 
 _MARKER = re.compile(rb"\xff[^\x00\xff]", re.DOTALL)
+_ENDS_SCAN = re.compile(rb"\xff[^\x00\xd0-\xd7\xff]", re.DOTALL)
 _MAX_SEGMENTS = 20_000
 _LOSSLESS = {0xC3, 0xC5, 0xC6, 0xC7, 0xCB, 0xCD, 0xCE, 0xCF}
 _PROGRESSIVE = {0xC2, 0xCA}
@@ -202,22 +203,11 @@ def _scan(data: bytes, body: int, end: int, jpeg: JpegFile) -> int:
     return _scan_end(data, end)
 
 
-_ENDS_SCAN = np.ones(256, np.bool_)
-_ENDS_SCAN[[0x00, 0xFF, *range(0xD0, 0xD8)]] = False
-
-
 def _scan_end(data: bytes, start: int) -> int:
     """Offset of the first marker from ``start`` on that is no stuffed zero, fill byte or restart
-    (T.81 B.1.1.2), or the end of ``data``. Looks in growing blocks, so that memory stays small."""
-    block = 1 << 18
-    while start < len(data) - 1:
-        raw = np.frombuffer(data, np.uint8, min(block + 1, len(data) - start), start)
-        hits = np.flatnonzero((raw[:-1] == 0xFF) & _ENDS_SCAN[raw[1:]])
-        if len(hits):
-            return start + int(hits[0])
-        start += block
-        block = min(2 * block, 1 << 22)
-    return len(data)
+    (T.81 B.1.1.2), or the end of ``data``."""
+    found = _ENDS_SCAN.search(data, start)
+    return len(data) if found is None else found.start()
 
 
 def _table(body: bytes) -> tuple[int, ...]:
