@@ -11,6 +11,7 @@ from markupsafe import Markup
 from domain.measurements import Outcome
 from domain.verdicts import Verdict
 from metrics.contract import MetricSpec
+from service.report.exclusions import LEVELS
 from service.report.groups import Grouping, attribute_label, heat_axes, ordered, ordinal
 from service.report.model import ItemRow, RunData
 from service.report.pictures import Embedded
@@ -164,6 +165,7 @@ def _item(item: ItemRow, data: RunData, groups: Grouping) -> dict[str, Any]:
         profile: [h.score, DECISION_LABELS[h.decision], [visible(r) for r in h.reasons]]
         for profile, h in sorted(item.health.items())
     }
+    place = data.cleaning.of(item.item_id).place
     return {
         "id": visible(item.item_id),
         "portrait": visible(item.portrait_id),
@@ -176,6 +178,7 @@ def _item(item: ItemRow, data: RunData, groups: Grouping) -> dict[str, Any]:
         "groups": {n: visible(groups.of(item, n)) for n in groups.names},
         "health": health,
         "warnings": [visible(w) for w in item.warnings],
+        "aside": None if data.cleaning.counted(item.item_id) else LEVELS[place],
     }
 
 

@@ -1,10 +1,8 @@
-"""Writes a run's four files: report.html, report.json, measurements.csv and manifest.json."""
+"""Writes a run's files: report.html, report.json, measurements.csv, review.csv and manifest.json."""
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 import json
 import math
 import os
@@ -17,13 +15,19 @@ from domain.errors import LikenessError
 from domain.measurements import Outcome
 from metrics.contract import MetricSpec
 from metrics.contract import specs as all_specs
-from service.report.groups import NO_GROUPS, Grouping, grouping
+from service.report.csv_files import (
+    CSV_HEAD,
+    decimal,
+    measurements_csv,
+    neutral,
+    review_csv,
+)
+from service.report.exclusions import ReasonRow, cleaning_json, exclusions
+from service.report.groups import Grouping, grouping
 from service.report.html import render
-from service.report.model import ItemRow, MeasurementRow, RunData, controls_ok
+from service.report.model import ItemRow, RunData, controls_ok
 from service.report.tables import (
     OutcomeRow,
-    ReasonRow,
-    exclusions,
     group_summaries,
     missing_figures,
     originals,
@@ -33,37 +37,18 @@ from service.report.tables import (
 )
 from service.report.wording import ENGINES, LIMITS, tool_line
 
+__all__ = [
+    "CSV_HEAD", "decimal", "manifest_json", "measurements_csv", "neutral", "report_json",
+    "to_json", "write_all", "write_atomically",
+]  # fmt: skip
 JSON_SCHEMA = "likeness-report/1"
-CSV_HEAD: tuple[tuple[str, str], ...] = (
-    ("item_id", "identifier of the item in the ledger"),
-    ("portrait_id", "file name of the portrait in the manifest"),
-    ("subject_id", "the person shown: the unit of every statistic"),
-    ("tool", "label of the tool in the plan"),
-    ("tool_id", "identifier of the adapter"),
-    ("control", "1 for the instrument's own controls, else 0"),
-    ("task", "what the tool was asked to do"),
-    ("perturbation", "what was done to the portrait before it was sent"),
-    ("seed", "the plan's seed"),
-    ("outcome", "how the item ended"),
-    ("metric", "identifier of the metric; empty for an item without figures"),
-    ("region", "part of the face; 'face' for the whole"),
-    ("status", "measured, not_measurable, or the item's outcome where it has no figures"),
-    ("value", "the figure, six significant digits; empty when not measured, never 0 instead"),
-    ("unit", "unit of the figure"),
-    ("reason", "why there is no figure"),
-)
-"""Columns of measurements.csv with their meaning. The people's attributes follow, the plan's first
-(columns about the file, such as its source, stay in the manifest of portraits); one whose name is
-taken already is called attribute_NAME. Cells that a spreadsheet would run as a formula start with
-an apostrophe."""
-
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 
 def write_all(
     data: RunData, out: Path, specs: Mapping[str, MetricSpec] | None = None
 ) -> dict[str, Path]:
-    """Write the four files into ``out`` (made when absent) and return their paths by file name.
+    """Write the files into ``out`` (made when absent) and return their paths by file name. Reviews
+    that came back are copied beside them, so that a later resume still knows of them.
 
     Each file appears whole or not at all. ``specs`` default to every metric known. Raises
     LikenessError naming the file that could not be written and why.
@@ -74,7 +59,10 @@ def write_all(
         "measurements.csv": measurements_csv(data, groups).encode(),
         "report.json": to_json(report_json(data, groups, known)),
         "report.html": render(data, groups, known).encode(),
+        "review.csv": review_csv(data).encode(),
     }
+    if data.cleaning.reviews_text:
+        made["reviews.csv"] = data.cleaning.reviews_text.encode()
     made["manifest.json"] = to_json(manifest_json(data, made))
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -114,55 +102,6 @@ def _finite(value: object) -> object:
     return [_finite(v) for v in value] if isinstance(value, list | tuple) else value
 
 
-def neutral(cell: object) -> str:
-    """A cell that no spreadsheet takes for a formula: a leading = + - @ tab or newline is quoted."""
-    text = str(cell)
-    return "'" + text if text.startswith(_FORMULA) else text
-
-
-def decimal(value: float | None) -> str:
-    """Six significant digits; "" for None; never "-0"."""
-    if value is None:
-        return ""
-    return f"{value + 0.0:.6g}" if value else "0"
-
-
-def measurements_csv(data: RunData, groups: Grouping) -> str:
-    """One row an item x metric x region, and one row for each item without figures.
-
-    Sorted by item, metric and region, so that two runs with the same figures agree byte for byte.
-    """
-    names = list(dict.fromkeys([*groups.planned, *_declared(data)]))
-    taken = {name for name, _ in CSV_HEAD}
-    head = [name for name, _ in CSV_HEAD] + [f"attribute_{n}" if n in taken else n for n in names]
-    figures: dict[str, list[MeasurementRow]] = {}
-    for m in data.measurements:
-        figures.setdefault(m.item_id, []).append(m)
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(neutral(h) for h in head)
-    for item in sorted(data.items, key=lambda i: i.item_id):
-        tail = [neutral(groups.of(item, n)) for n in names]
-        rows = sorted(figures.get(item.item_id, ()), key=lambda m: (m.metric, m.region))
-        shown: list[MeasurementRow | None] = [*rows] or [None]
-        writer.writerows([*_cells(data, item, m), *tail] for m in shown)
-    return buffer.getvalue()
-
-
-def _declared(data: RunData) -> list[str]:
-    return sorted({name for item in data.items for name in item.attributes} - NO_GROUPS)
-
-
-def _cells(data: RunData, item: ItemRow, m: MeasurementRow | None) -> list[str]:
-    first = [item.item_id, item.portrait_id, item.subject_id, item.tool, item.tool_id]
-    second = [item.task, item.perturbation, data.plan.seed, item.outcome]
-    cells = [neutral(c) for c in (*first, int(item.control), *second)]
-    if m is None:
-        return [*cells, "", "", str(item.outcome), "", "", neutral(item.reason or "")]
-    named = [neutral(m.metric), neutral(m.region), neutral(m.status)]
-    return [*cells, *named, decimal(m.value), neutral(m.unit), neutral(m.reason or "")]
-
-
 def report_json(data: RunData, groups: Grouping, specs: Mapping[str, MetricSpec]) -> dict[str, Any]:
     """The whole report for machines. Missing figures are null with a reason, never 0."""
     planned = [a for a in groups.planned if a in groups.names]
@@ -193,10 +132,11 @@ def report_json(data: RunData, groups: Grouping, specs: Mapping[str, MetricSpec]
         "instrument": {a: [asdict(r) for r in originals(data, groups, a)] for a in planned},
         "groups": group_summaries(data, groups),
         "exclusions": {a: [_reason(r) for r in exclusions(data, groups, a)] for a in planned},
+        "cleaning": cleaning_json(data, groups),
         "missing_figures": [
             {"metric": m, "reason": r, "count": n} for m, r, n in missing_figures(data)
         ],
-        "items": [_item(i) for i in sorted(data.items, key=lambda i: i.item_id)],
+        "items": [_item(data, i) for i in sorted(data.items, key=lambda i: i.item_id)],
         "metrics": {k: asdict(s) for k, s in sorted(specs.items())},
         "limits": list(LIMITS),
         "versions": dict(data.versions),
@@ -235,6 +175,7 @@ def _outcome(row: OutcomeRow) -> dict[str, Any]:
 
 def _reason(row: ReasonRow) -> dict[str, Any]:
     return {
+        "level": row.level or None,
         "kind": row.kind,
         "reason": row.reason,
         "total": row.total,
@@ -242,8 +183,11 @@ def _reason(row: ReasonRow) -> dict[str, Any]:
     }
 
 
-def _item(item: ItemRow) -> dict[str, Any]:
+def _item(data: RunData, item: ItemRow) -> dict[str, Any]:
+    standing = data.cleaning.of(item.item_id)
     return {
+        "standing": str(standing.place),
+        "standing_rule": standing.rule or None,
         "item_id": item.item_id,
         "portrait_id": item.portrait_id,
         "subject_id": item.subject_id,

@@ -4,11 +4,93 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
 
 from domain.measurements import Health, Outcome
 from domain.plan import AuditPlan
 from domain.verdicts import Verdict
+
+SET_COLUMN = "set"
+ADVERSARIAL = "adversarial"
+"""Portraits whose column ``set`` says so are boundary cases: run and measured, never averaged."""
+
+
+def is_adversarial(attributes: Mapping[str, str]) -> bool:
+    """Whether a portrait's declared columns put it into the adversarial set."""
+    return str(attributes.get(SET_COLUMN, "")).strip().casefold() == ADVERSARIAL
+
+
+class Place(StrEnum):
+    """Where an item stands in the statistics; docs/cleaning.md has the rules."""
+
+    MAIN = "main"
+    NO_ANSWER = "excluded_1"
+    """Level 1, mechanical: nothing came back that could be measured."""
+    NOT_JUDGED = "excluded_2"
+    """Level 2, instrument: it could not judge the pair."""
+    CONFLICT = "conflict"
+    """Level 2, instrument: its two engines contradict each other."""
+    REVIEWED_OUT = "excluded_3"
+    """Level 3, human: people who looked at it said that it is not to count."""
+    ADVERSARIAL = "adversarial"
+    """A boundary case by declaration: a set of its own."""
+
+
+COUNTED = frozenset({Place.MAIN, Place.NO_ANSWER, Place.NOT_JUDGED})
+"""Items of the main statistics. Those without figures count in the rates of outcomes, in pass rates
+and as missing items in worst-case bounds; a figure they do not have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """An item's place with its cleaning level (1 to 3, None for ``main`` and ``adversarial``) and
+    the rule that put it there, a sentence without group or person in it."""
+
+    place: Place
+    level: int | None = None
+    rule: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewRow:
+    """An item for people to look at. ``original`` and ``edited`` are paths of pictures relative to
+    the run's folder, named by their hash; "" where there is none."""
+
+    item_id: str
+    rule: str
+    look_at: str
+    original: str = ""
+    edited: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """What one person decided on one item; ``keep`` False excludes it."""
+
+    item_id: str
+    reviewer: str
+    keep: bool
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cleaning:
+    """The standing of every item, the list for review, and the reviews that came back.
+    ``reviews_text`` is their file as it was read, "" where there is none."""
+
+    standings: Mapping[str, Standing] = field(default_factory=dict)
+    review: Sequence[ReviewRow] = ()
+    reviews: Sequence[Review] = ()
+    reviews_text: str = ""
+
+    def of(self, item_id: str) -> Standing:
+        """The item's standing; ``main`` where no rule has spoken."""
+        return self.standings.get(item_id, Standing(Place.MAIN))
+
+    def counted(self, item_id: str) -> bool:
+        """Whether the item is in the main statistics."""
+        return self.of(item_id).place in COUNTED
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,3 +195,9 @@ class RunData:
     load_picture: Callable[[str], bytes]
     paired: Sequence[Verdict] = ()
     """Counterfactual pairs: the same face with one attribute changed."""
+    cleaning: Cleaning = Cleaning()
+
+    @property
+    def counted(self) -> list[ItemRow]:
+        """The items of the main statistics, in their order."""
+        return [i for i in self.items if self.cleaning.counted(i.item_id)]

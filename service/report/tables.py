@@ -10,10 +10,14 @@ from itertools import combinations
 import numpy as np
 
 from domain.measurements import Decision, Outcome
+from service.report.exclusions import ReasonRow, exclusions, missing_figures
 from service.report.groups import MIN_PEOPLE, SMALL_SHARE, Grouping, ordered
-from service.report.model import ItemRow, MeasurementRow, RunData
-from service.report.wording import OUTCOME_LABELS
+from service.report.model import ItemRow, MeasurementRow, RunData, is_adversarial
 
+__all__ = [
+    "ALL_GROUPS", "OriginalsRow", "OutcomeRow", "ReasonRow", "exclusions", "group_summaries",
+    "missing_figures", "originals", "outcome_attributes", "outcomes", "tool_order", "worst_first",
+]  # fmt: skip
 ALL_GROUPS = "all"
 
 
@@ -50,12 +54,14 @@ def tool_order(data: RunData) -> list[tuple[str, bool]]:
 
 
 def outcomes(data: RunData, groups: Grouping, attribute: str) -> list[OutcomeRow]:
-    """Outcomes of every tool under test by the groups of ``attribute``, "all" first, unknown last."""
+    """Outcomes of every tool under test by the groups of ``attribute``, "all" first, unknown last.
+    Items outside the main statistics are not in it: they stand among the exclusions."""
     table: list[OutcomeRow] = []
+    counted = data.counted
     for tool, control in tool_order(data):
         if control:
             continue
-        items = [i for i in data.items if i.tool == tool]
+        items = [i for i in counted if i.tool == tool]
         by_group: dict[str, list[ItemRow]] = defaultdict(list)
         for item in items:
             by_group[groups.of(item, attribute)].append(item)
@@ -124,13 +130,15 @@ class OriginalsRow:
 
 
 def originals(data: RunData, groups: Grouping, attribute: str) -> list[OriginalsRow]:
-    """Detection, median facts and re-test noise by group; "all" first."""
+    """Detection, median facts and re-test noise by group; "all" first. The adversarial set is not
+    in it."""
     retest = _retest_items(data)
     figures = _retest_figures(data, retest)
     by_group: dict[str, set[str]] = defaultdict(set)
-    for row in data.instrument:
+    plain = [r for r in data.instrument if not is_adversarial(r.attributes)]
+    for row in plain:
         by_group[groups.of(row, attribute)].add(row.portrait_id)
-    everyone = {r.portrait_id for r in data.instrument}
+    everyone = {r.portrait_id for r in plain}
     listed = [(ALL_GROUPS, everyone), *((g, by_group[g]) for g in ordered(by_group))]
     return [_originals_row(data, group, portraits, retest, figures) for group, portraits in listed]
 
@@ -169,7 +177,7 @@ def _retest_items(data: RunData) -> dict[str, str]:
         name = "".join(c for c in f"{item.tool_id} {item.tool}".lower() if c.isalnum())
         return item.control and any(w in name for w in ("reencode", "resave", "recompress"))
 
-    return {i.item_id: i.portrait_id for i in data.items if benign(i)}
+    return {i.item_id: i.portrait_id for i in data.counted if benign(i)}
 
 
 def _retest_figures(data: RunData, retest: Mapping[str, str]) -> dict[str, dict[str, float]]:
@@ -181,53 +189,13 @@ def _retest_figures(data: RunData, retest: Mapping[str, str]) -> dict[str, dict[
     return {m: found[m] for m in RETEST_METRICS if m in found}
 
 
-@dataclass(frozen=True)
-class ReasonRow:
-    """One reason (or warning) with its count in every group."""
-
-    kind: str
-    reason: str
-    total: int
-    by_group: Mapping[str, int]
-
-
-def exclusions(data: RunData, groups: Grouping, attribute: str) -> list[ReasonRow]:
-    """Why items have no figures, and what was warned of, counted by group; most frequent first."""
-    counted: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
-    for row in data.instrument:
-        group = groups.of(row, attribute)
-        if not row.accepted or not row.face_found:
-            kind = "original, no face found" if row.accepted else "original rejected"
-            counted[kind, row.reason or "no reason given"][group] += 1
-        for text in row.warnings:
-            counted["warning, original", text][group] += 1
-    for item in data.items:
-        group = groups.of(item, attribute)
-        if item.outcome is not Outcome.MEASURED:
-            reason = item.reason or "no reason given"
-            counted[f"item, {OUTCOME_LABELS[item.outcome]}", reason][group] += 1
-        for text in item.warnings:
-            counted["warning, item", text][group] += 1
-    rows = [ReasonRow(k, r, sum(c.values()), c) for (k, r), c in counted.items()]
-    return sorted(rows, key=lambda r: (r.kind.startswith("warning"), -r.total, r.kind, r.reason))
-
-
-def missing_figures(data: RunData) -> list[tuple[str, str, int]]:
-    """(metric, reason, count) of figures that could not be measured; most frequent first."""
-    counted = Counter(
-        (m.metric, m.reason or "no reason given") for m in data.measurements if m.value is None
-    )
-    return sorted(
-        ((m, r, n) for (m, r), n in counted.items()), key=lambda row: (-row[2], row[0], row[1])
-    )
-
-
 def group_summaries(data: RunData, groups: Grouping) -> list[dict[str, object]]:
     """Five-number summaries of every tool x task x perturbation x metric x region x group.
 
-    ``n`` counts pictures, ``people`` subjects; quartiles by linear interpolation.
+    ``n`` counts pictures, ``people`` subjects; quartiles by linear interpolation. Of items in the
+    main statistics only.
     """
-    items = {i.item_id: i for i in data.items}
+    items = {i.item_id: i for i in data.counted}
     planned = [a for a in groups.planned if a in groups.names]
     cells: dict[tuple[str, ...], list[tuple[str, float]]] = defaultdict(list)
     for m in data.measurements:

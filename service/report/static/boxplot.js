@@ -7,7 +7,7 @@ function drawBoxes() {
   const metric = metricNow();
   const by = attribute(state.group);
   if (!metric) return home.append(el("p", {}, "This run holds no figures to draw."));
-  const rows = rowsInView().filter((r) => r.value !== null);
+  const rows = rowsInView().filter((r) => r.value !== null && averaged(r));
   if (!rows.length) return home.append(el("p", {}, "No figure for this choice."));
   const groups = by ? by.values : ["all"];
   const width = Math.max(320, home.clientWidth || 900);

@@ -9,7 +9,7 @@ function drawHeat() {
   byId("heat-figure").hidden = !(down && across && metricNow());
   if (!(down && across && metricNow())) return;
   const metric = metricNow();
-  const cells = heatCells(rowsInView([state.heatTool]), down, across);
+  const cells = heatCells(rowsInView([state.heatTool]).filter(averaged), down, across);
   const values = [...cells.values()].map((c) => c.mean);
   home.replaceChildren();
   if (!values.length) return home.append(el("p", {}, "No figure for this choice."));

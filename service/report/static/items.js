@@ -29,7 +29,7 @@ function itemRow({ item, index, value }, metric, order) {
     el("td", {}, open), el("td", {}, el("bdi", {}, item.tool)), el("td", {}, el("bdi", {}, state.group ? groupOf(item, state.group) : "all")),
     el("td", {}, `${item.task}, ${item.change}`), el("td", { class: "n" }, value === null ? "–" : num(value) + (metric ? unitOf(metric) : "")),
     el("td", { class: "n" }, score ? num(score[0]) : "–", score ? el("small", {}, score[1]) : null),
-    el("td", {}, report.outcomes[item.outcome], item.reason ? el("small", {}, " ", el("bdi", {}, item.reason)) : null));
+    el("td", {}, report.outcomes[item.outcome], item.aside ? el("small", {}, ` not averaged: ${item.aside}`) : null, item.reason ? el("small", {}, " ", el("bdi", {}, item.reason)) : null));
 }
 
 function bindItems() {

@@ -60,6 +60,9 @@ function inView(item, tools) {
   return tools.includes(item.tool) && (!state.task || item.task === state.task) && (!state.change || item.change === state.change);
 }
 
+// Items set aside by the cleaning are listed, but no chart averages them.
+const averaged = (row) => !row.item.aside;
+
 function rowsInView(tools = state.tools) {
   const column = columnNow();
   const rows = [];
