@@ -20,16 +20,22 @@ from metrics.statistics import (
     pairs_of,
 )
 from service.report.model import (
+    COUNTED,
+    Cleaning,
     ControlFinding,
     InstrumentRow,
     ItemRow,
     MeasurementRow,
+    Place,
     controls_ok,
 )
 from service.runs import Run
 
 COVARIATES = ("mean_luma", "ied_px", "turn", "laplacian_variance")
 """Facts of the originals that could explain a difference by themselves."""
+PUT_BACK = (*COUNTED, Place.CONFLICT, Place.REVIEWED_OUT)
+"""Places whose items belong to the portraits under study, whether they count or not."""
+NOT_CLEANED = Cleaning()
 UNTRUSTED = "the controls did not come out as planted, so no finding is trusted"
 
 
@@ -47,25 +53,33 @@ def draw(
     items: Sequence[ItemRow],
     figures: Sequence[MeasurementRow],
     instrument: Sequence[InstrumentRow],
+    cleaning: Cleaning = NOT_CLEANED,
 ) -> Findings:
-    """Everything the statistics say about a finished run.
+    """Everything the statistics say about a finished run, on the items that ``cleaning`` counts.
 
-    Counterfactual partners are kept out of the group comparisons: there, a face counts once, as
+    Where conflicts or reviews took items of a tool out, each named verdict also tells what it would
+    have been with them. Counterfactual partners are kept out of the group comparisons: there, a face counts once, as
     its base picture. They are compared with their base in ``paired``.
     """
-    partners = {p.portrait_id for p in run.portraits if p.pair_base_file}
-    rows = analysis_rows(run, items, figures, instrument)
-    alone = rows[~rows["portrait_id"].isin(partners)]
-    if alone.empty:
-        alone = rows
+    everything = analysis_rows(run, items, figures, instrument)
+    rows = everything[[cleaning.counted(i) for i in everything["item_id"]]]
+    alone = _unpaired(run, rows)
     ours = ~alone["tool"].isin(run.controls)
     controls = _controls(run, alone[~ours])
     verdicts = _groups(run, alone[ours], alone)
+    verdicts = _with_the_excluded(run, verdicts, everything, cleaning)
     paired = _paired(run, rows[~rows["tool"].isin(run.controls)])
     if controls_ok(controls) is False:
         verdicts = [_untrusted(v) for v in verdicts]
         paired = [_untrusted(v) for v in paired]
     return Findings(verdicts, paired, controls)
+
+
+def _unpaired(run: Run, rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows less counterfactual partners; all of them where nothing else is there."""
+    partners = {p.portrait_id for p in run.portraits if p.pair_base_file}
+    alone = rows[~rows["portrait_id"].isin(partners)]
+    return rows if alone.empty else alone
 
 
 def analysis_rows(
@@ -130,6 +144,33 @@ def _groups(run: Run, ours: pd.DataFrame, everything: pd.DataFrame) -> list[Verd
 
 def _key(v: Verdict) -> tuple[Any, ...]:
     return v.tool, v.task, v.metric, v.details.get("region"), v.event, v.attribute, v.groups
+
+
+def _with_the_excluded(
+    run: Run, verdicts: list[Verdict], everything: pd.DataFrame, cleaning: Cleaning
+) -> list[Verdict]:
+    """Named verdicts with what they would be, had conflicts and reviews taken nothing out: whoever
+    excludes items must show that the finding does not hang on it."""
+    back = everything[[cleaning.of(i).place in PUT_BACK for i in everything["item_id"]]]
+    back = _unpaired(run, back[~back["tool"].isin(run.controls)])
+    if all(cleaning.counted(i) for i in back["item_id"].unique()):
+        return verdicts
+    plan = run.plan
+    again = analyse(
+        back, attributes=plan.groups, claims=plan.claims,
+        margins=plan.margins, alpha=plan.alpha, seed=plan.seed,
+    )  # fmt: skip
+    other = {_key(v): v for v in again}
+    return [_beside_put_back(v, other.get(_key(v))) for v in verdicts]
+
+
+def _beside_put_back(v: Verdict, other: Verdict | None) -> Verdict:
+    if v.details.get("family") != "named" or other is None:
+        return v
+    more: dict[str, float | str | None] = {"verdict_with_the_excluded": other.verdict.value}
+    if other.effect is not None and other.interval is not None:
+        more["with_the_excluded"] = _spelt(other.effect, *other.interval)
+    return replace(v, details={**v.details, **more})
 
 
 def _net(run: Run, ours: pd.DataFrame, everything: pd.DataFrame) -> dict[tuple[Any, ...], Verdict]:

@@ -12,15 +12,18 @@ from typing import Any
 from domain.errors import LikenessError
 from domain.measurements import FACE_REGION, Decision, Health, Outcome, Status
 from domain.verdicts import Verdict, VerdictKind
+from service.cleaning import clean
 from service.findings import draw
 from service.report.files import write_all
 from service.report.model import (
+    Cleaning,
     InstrumentRow,
     ItemRow,
     MeasurementRow,
     RunData,
     controls_ok,
 )
+from service.reviews import KEPT_AS, check_reviews, read_reviews
 from service.runs import Run
 from service.store.ledger import now
 
@@ -39,15 +42,23 @@ class Finished:
     table: Sequence[Verdict]
     outcomes: Mapping[str, int]
     controls_ok: bool | None
+    standings: Mapping[str, int]
+    """Items by their place in the statistics; they add up to all items."""
+    to_review: int
 
 
-def finish(run: Run, say: Callable[[str], None]) -> Finished:
-    """Draw the verdicts and write the report. Can be run again on the same ledger."""
+def finish(run: Run, say: Callable[[str], None], reviews: Path | None = None) -> Finished:
+    """Clean, draw the verdicts and write the report. Can be run again on the same ledger.
+
+    ``reviews`` is a CSV of decisions made by people; without it the ones that an earlier run of
+    this ledger took in are kept. Raises LikenessError for reviews that do not fit the run.
+    """
     say("drawing verdicts and writing the report")
     items = [_item_row(run, row) for row in _with_subjects(run)]
     figures = _figures(run, items)
     instrument = [_instrument_row(r) for r in run.ledger.portraits()]
-    found = draw(run, items, figures, instrument)
+    cleaning = _clean(run, items, figures, reviews, say)
+    found = draw(run, items, figures, instrument, cleaning)
     row = run.ledger.run()
     assert row is not None
     finished = row["finished"] or now()
@@ -69,6 +80,7 @@ def finish(run: Run, say: Callable[[str], None]) -> Finished:
         inputs=row["inputs"] | {i.portrait_id: i.sha256 for i in instrument},
         seconds=seconds,
         load_picture=run.blobs.get,
+        cleaning=cleaning,
     )
     return Finished(
         run_id=row["run_id"],
@@ -77,7 +89,27 @@ def finish(run: Run, say: Callable[[str], None]) -> Finished:
         table=_first([*found.paired, *found.verdicts]),
         outcomes=Counter(i.outcome.value for i in items),
         controls_ok=controls_ok(found.controls),
+        standings=Counter(cleaning.of(i.item_id).place.value for i in items),
+        to_review=len(cleaning.review),
     )
+
+
+def _clean(
+    run: Run,
+    items: Sequence[ItemRow],
+    figures: Sequence[MeasurementRow],
+    reviews: Path | None,
+    say: Callable[[str], None],
+) -> Cleaning:
+    kept = run.out / KEPT_AS
+    source = reviews or (kept if kept.exists() else None)
+    if source is None:
+        return clean(items, figures, run.plan)
+    decisions, text = read_reviews(source)
+    check_reviews(source, decisions, items)
+    out = len({r.item_id for r in decisions if not r.keep})
+    say(f"{source}: {len(decisions)} reviews, {out} items to be excluded")
+    return clean(items, figures, run.plan, decisions, text)
 
 
 # From the ledger's rows ----------------------------------------------------------------------

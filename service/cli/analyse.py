@@ -21,6 +21,7 @@ from domain.verdicts import Verdict, VerdictKind
 from metrics.statistics import StatisticsError, analyse
 from service.cli.escape import printable
 from service.gate import decide_audit
+from service.report.model import COUNTED, Place
 
 Margin = Annotated[float, Field(gt=0)]
 _REQUIRED = ("subject_id", "tool", "metric", "value", "status")
@@ -84,12 +85,17 @@ def run(
     """Draw verdicts from measurements: who is harmed, how, and how sure that is.
 
     The CSV has the columns subject_id, tool, metric, value, status, one column for each attribute
-    (gender, ...) and, where there are any, perturbation, task, region, outcome, item_id. Status is
-    "measured" or says why there is no value. Exit 0: no disparity; 1: a disparity among the
+    (gender, ...) and, where there are any, perturbation, task, region, outcome, item_id, standing.
+    Status is "measured" or says why there is no value; with a column standing only the rows of the
+    main statistics are used. Exit 0: no disparity; 1: a disparity among the
     claims; 2: could not run; 3: nothing was settled.
     """
     chosen = load_analysis_plan(plan)
     rows = load_measurements(measurements, chosen.attributes())
+    rows, left_out = main_rows(rows, measurements)
+    if left_out:
+        told = ", ".join(f"{n} {place}" for place, n in left_out.items())
+        print(f"left out of the main statistics: {told} (items)", file=sys.stderr)
     claims, margins = chosen.resolved()
     try:
         verdicts = analyse(
@@ -101,7 +107,12 @@ def run(
     named = [v for v in verdicts if v.details.get("family") == "named"]
     rest = [v for v in verdicts if v.details.get("family") != "named"]
     if as_json:
-        print(json.dumps(answer(named, rest, chosen, measurements), ensure_ascii=False))
+        print(
+            json.dumps(
+                answer(named, rest, chosen, measurements) | {"left_out": left_out},
+                ensure_ascii=False,
+            )
+        )
     else:
         _show(named, rest)
     raise typer.Exit(int(decide_audit(named)))
@@ -187,6 +198,31 @@ def load_measurements(path: Path, attributes: Iterable[str] = ()) -> pd.DataFram
     if len(frame) == 0:
         raise LikenessError(f"{path}: no rows under the header")
     return frame
+
+
+def main_rows(frame: pd.DataFrame, path: Path) -> tuple[pd.DataFrame, dict[str, int]]:
+    """The rows of the main statistics, and how many items (rows, where items have no id) of each
+    other standing were left out. A table without the column ``standing`` stays whole.
+
+    Items without an answer (``excluded_1``, ``excluded_2``) stay: they have no figures, and their
+    outcomes count. Raises LikenessError for a standing that is none, or when nothing is left.
+    """
+    if "standing" not in frame.columns:
+        return frame, {}
+    standing = frame["standing"].str.strip().replace("", Place.MAIN.value)
+    strange = ~standing.isin(list(Place))
+    if strange.any():
+        line = int(frame.loc[strange, "source_line"].iloc[0])
+        known = ", ".join(Place)
+        raise LikenessError(
+            f"{path}: line {line}: standing '{standing[strange].iloc[0]}' is none of {known}"
+        )
+    counted = standing.isin(list(COUNTED))
+    if not counted.any():
+        raise LikenessError(f"{path}: no row stands in the main statistics (column standing)")
+    item = frame["item_id"] if "item_id" in frame.columns else frame["source_line"]
+    left_out = item[~counted].groupby(standing[~counted]).nunique()
+    return frame[counted], {str(k): int(v) for k, v in left_out.items()}
 
 
 def load_analysis_plan(path: Path) -> AnalysisPlan:

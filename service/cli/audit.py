@@ -45,12 +45,21 @@ def audit(
     plan: Annotated[Path, typer.Argument(help="The audit plan, a YAML file.")],
     out: Annotated[Path, typer.Option("--out", help="Folder for ledger, pictures and report.")],
     resume: Annotated[bool, typer.Option(help="Go on with the run that is in --out.")] = False,
+    reviews: Annotated[
+        Path | None,
+        typer.Option(
+            help="CSV of people's decisions on review.csv: item_id,reviewer,decision,reason."
+        ),
+    ] = None,
     gate: Annotated[
         bool, typer.Option(help="Exit 1 when a disparity was found, 3 when nothing was settled.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
 ) -> None:
     """Give the plan's portraits to its tools, measure every face and say what was found.
+
+    Cleaning (docs/cleaning.md) writes review.csv, the results that people should look at; their
+    decisions come back with --resume --reviews FILE.
 
     Exit 0 when the audit ended, 2 when it could not run; with --gate also 1 and 3.
     """
@@ -63,7 +72,9 @@ def audit(
     chosen = settings.load()
     machine = Machine.this(chosen.models, chosen.workers)
     with Bars() as bars:
-        done = run_audit(loaded, out, resume=resume, machine=machine, progress=bars)
+        done = run_audit(
+            loaded, out, resume=resume, machine=machine, progress=bars, reviews=reviews
+        )
     seconds = time.monotonic() - began
     if as_json:
         print(json.dumps(_answer(done, seconds)))
@@ -125,6 +136,8 @@ def _answer(done: Finished, seconds: float) -> dict[str, object]:
         "run_id": done.run_id,
         "files": {name: str(path) for name, path in done.files.items()},
         "outcomes": dict(done.outcomes),
+        "standings": dict(done.standings),
+        "to_review": done.to_review,
         "verdicts": [
             {
                 "tool": v.tool,
@@ -158,6 +171,8 @@ def _show(done: Finished, seconds: float) -> None:
         console.print(Text(f"{left} more comparisons are in the report."))
     outcomes = ", ".join(f"{count} {name}" for name, count in done.outcomes.items())
     console.print(Text(f"items: {outcomes}"))
+    standings = ", ".join(f"{count} {name}" for name, count in done.standings.items())
+    console.print(Text(f"standing: {standings}; {done.to_review} listed in review.csv"))
     console.print(Text(f"controls: {CONTROLS[done.controls_ok]}"))
     print(f"report: {done.files['report.html']}")
     print(f"total time: {seconds:.0f} s")

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from service import audit, calling, finishing, runs
 from service.engine.pool import MeasuringPool
 from service.plans import LoadedPlan
+from service.reviews import read_reviews
 from service.store.ledger import CALLING, DONE, EDITED, PLANNED
 
 Item = Mapping[str, Any]
@@ -68,17 +69,21 @@ def run_audit(
     resume: bool = False,
     machine: Machine,
     progress: Progress | None = None,
+    reviews: Path | None = None,
 ) -> finishing.Finished:
     """The whole audit, from the plan to the report. Raises LikenessError when it cannot go on;
-    what is done by then is in the ledger, and ``resume`` goes on from there."""
+    what is done by then is in the ledger, and ``resume`` goes on from there. ``reviews`` is a CSV
+    of decisions that people made on the items of this run."""
     watch = progress or Silent()
+    if reviews is not None:
+        read_reviews(reviews)  # a mistake in it is told before hours of work, not after
     run = runs.begin(loaded, out, resume)
     try:
         with MeasuringPool(run, machine) as pool:
             _look(run, pool, watch)
             audit.plan_items(run)
             _work(run, pool, machine, watch)
-        return finishing.finish(run, watch.say)
+        return finishing.finish(run, watch.say, reviews)
     finally:
         run.ledger.close()
 
