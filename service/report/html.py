@@ -18,6 +18,7 @@ from metrics.contract import MetricSpec
 from service.report import tables, wording
 from service.report.cards import tool_card
 from service.report.charts import metric_name, payload, script_json
+from service.report.equitability import ERRORS, equitability_tables
 from service.report.groups import MIN_PEOPLE, Grouping, attribute_label, ordered
 from service.report.model import RunData
 from service.report.pictures import embed
@@ -143,6 +144,8 @@ def _sections(data: RunData, groups: Grouping, specs: Mapping[str, MetricSpec]) 
         ),
         "outcome_columns": [o for o in Outcome if o in ALWAYS_SHOWN or o in seen],
         "outcome_tables": [(a, _by_tool(tables.outcomes(data, groups, a))) for a in crossed],
+        "equitability_tables": equitability_tables(data, groups),
+        "error_names": ERRORS,
         "originals_tables": [(a, tables.originals(data, groups, a)) for a in planned],
         "exclusion_tables": [(a, *_exclusion_table(data, groups, a)) for a in planned[:3]],
         "missing": tables.missing_figures(data)[:40],
