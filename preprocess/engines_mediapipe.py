@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from domain.pictures import RgbPixels
 from preprocess.candidates import Candidate, merge
+from preprocess.mediapipe_meshes import Mesh, MeshReader
 from preprocess.models import model_path
 from preprocess.views import around, close_looks, tiles
 
@@ -106,6 +107,7 @@ class _Landmarker:
     def __init__(self, presence: float) -> None:
         self._presence = presence
         self._landmarker: Any = None
+        self._reader: MeshReader | None = None
         self._finalizer: Any = None
 
     def run(self, pixels: RgbPixels) -> list[Candidate]:
@@ -115,9 +117,9 @@ class _Landmarker:
         if min(height, width) < MIN_VIEW:
             return []
         image = mp.Image(image_format=mp.ImageFormat.SRGB, data=np.ascontiguousarray(pixels))
-        landmarker = self._ready()
+        reader = self._ready()
         try:
-            found = landmarker.detect(image).face_landmarks
+            found = reader.read(image)
         except Exception:
             self._drop()
             raise
@@ -125,11 +127,11 @@ class _Landmarker:
 
     def close(self) -> None:
         if self._landmarker is not None:
-            self._landmarker = None
+            self._landmarker = self._reader = None
             self._finalizer()
 
-    def _ready(self) -> Any:
-        if self._landmarker is None:
+    def _ready(self) -> MeshReader:
+        if self._reader is None:
             from mediapipe.tasks.python import BaseOptions, vision
 
             options = vision.FaceLandmarkerOptions(
@@ -139,16 +141,17 @@ class _Landmarker:
             )
             self._landmarker = vision.FaceLandmarker.create_from_options(options)
             self._finalizer = weakref.finalize(self, _release, self._landmarker)
-        return self._landmarker
+            self._reader = MeshReader(self._landmarker)
+        return self._reader
 
     def _drop(self) -> None:
-        broken, self._landmarker = self._landmarker, None
+        broken, self._landmarker, self._reader = self._landmarker, None, None
         self._finalizer.detach()
         broken._handle = None  # closing a poisoned landmarker hangs
 
 
-def _candidate(mesh: Any, width: int, height: int) -> Candidate:
-    all_points = np.array([(p.x, p.y) for p in mesh]) * (width, height)
+def _candidate(mesh: Mesh, width: int, height: int) -> Candidate:
+    all_points = mesh * (width, height)
     low, high = all_points.min(axis=0), all_points.max(axis=0)
     box = (float(low[0]), float(low[1]), float(high[0] - low[0]), float(high[1] - low[1]))
     return Candidate(all_points[mesh_to_68()] - 0.5, box)

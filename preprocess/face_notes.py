@@ -83,7 +83,8 @@ def look_at(picture: Picture, points: Points) -> FaceLook | None:
     red, blue = (_at(np.sort(inside[:, channel]), 0.5) for channel in (0, 2))
     return FaceLook(
         flat=float(longest / len(codes)),
-        clipped=np.count_nonzero(inside.min(axis=1) >= 250) / len(inside),
+        clipped=np.count_nonzero(np.minimum(np.minimum(*inside.T[:2]), inside[:, 2]) >= 250)
+        / len(inside),
         luma=p50,
         contrast=p95 - p5,
         eyes=max(eyes, default=1.0),

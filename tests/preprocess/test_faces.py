@@ -126,8 +126,8 @@ def test_a_landmarker_that_broke_is_replaced(
     finder = FaceFinder("mediapipe")
     before = finder.find(portrait).face
     engine = finder._engine
-    landmarker = engine._strict._landmarker  # type: ignore[attr-defined]
-    monkeypatch.setattr(landmarker, "detect", _broken)
+    reader = engine._strict._reader  # type: ignore[attr-defined]
+    monkeypatch.setattr(reader, "read", _broken)
     with pytest.raises(RuntimeError, match="poisoned"):
         finder.find(portrait)
     after = finder.find(portrait).face
