@@ -19,7 +19,7 @@ import numpy.typing as npt
 from domain.measurements import Decision, Outcome
 from metrics.statistics import garbe
 from service.report.groups import MIN_PEOPLE, Grouping, ordered
-from service.report.model import InstrumentRow, ItemRow, RunData
+from service.report.model import ItemRow, RunData, is_adversarial
 from service.report.tables import tool_order
 from service.report.wording import UNKNOWN
 
@@ -93,20 +93,22 @@ class ErrorRate:
         return self.garbe is not None and self.chance is not None and self.garbe > self.chance
 
 
-@dataclass(frozen=True)
-class _Count:
-    """What one error counts over: (subject, group, happened) of every original or request."""
-
-    tool: str
-    error: str
-    events: Sequence[tuple[str, str, bool]]
+_Cells = dict[tuple[str, str], list[int]]
+"""(subject, group) to [errors, originals or requests]: people are the unit, repeats stay together."""
 
 
 def equitability(data: RunData, groups: Grouping, attribute: str) -> list[ErrorRate]:
-    """The instrument's failure to acquire, then each tool's four errors; controls are left out."""
-    counts = list(_counts(data, groups, attribute))
+    """The instrument's failure to acquire, then each tool's four errors; controls are left out.
+    Counts the items of the main statistics; originals of the adversarial set are not in it."""
     rng = np.random.default_rng(data.plan.seed)
-    return [_rate(attribute, count, rng) for count in counts]
+    found = [_rate(attribute, "", FTA, _originals(data, groups, attribute), rng)]
+    counted = data.counted
+    for tool, control in tool_order(data):
+        if not control:
+            items = [i for i in counted if i.tool == tool]
+            cells = _requests(items, groups, attribute, data.plan.profile)
+            found += [_rate(attribute, tool, error, cells[error], rng) for error in cells]
+    return found
 
 
 def equitability_json(data: RunData, groups: Grouping) -> dict[str, list[dict[str, Any]]]:
@@ -142,67 +144,68 @@ def _entry(row: ErrorRate) -> dict[str, Any]:
 # Counting ------------------------------------------------------------------------------------
 
 
-def _counts(data: RunData, groups: Grouping, attribute: str) -> list[_Count]:
-    def of(row: ItemRow | InstrumentRow, happened: bool) -> tuple[str, str, bool]:
-        return row.subject_id, groups.of(row, attribute), happened
+def _originals(data: RunData, groups: Grouping, attribute: str) -> _Cells:
+    cells: _Cells = {}
+    for row in data.instrument:
+        if not is_adversarial(row.attributes):
+            cell = cells.setdefault((row.subject_id, groups.of(row, attribute)), [0, 0])
+            cell[0] += not (row.accepted and row.face_found)
+            cell[1] += 1
+    return cells
 
-    profile = data.plan.profile
-    originals = [of(r, not (r.accepted and r.face_found)) for r in data.instrument]
-    found = [_Count("", FTA, originals)]
-    for tool, control in tool_order(data):
-        if control:
-            continue
-        items = [i for i in data.items if i.tool == tool]
+
+def _requests(
+    items: Sequence[ItemRow], groups: Grouping, attribute: str, profile: str
+) -> dict[str, _Cells]:
+    found: dict[str, _Cells] = {error: {} for error in ERRORS if error != FTA}
+    for item in items:
+        who = (item.subject_id, groups.of(item, attribute))
         for error, outcomes in _OUTCOMES.items():
-            found.append(_Count(tool, error, [of(i, i.outcome in outcomes) for i in items]))
-        judged = [
-            (i, i.health[profile].decision)
-            for i in items
-            if profile in i.health and i.health[profile].decision is not Decision.INCONCLUSIVE
-        ]
-        found.append(_Count(tool, GATE, [of(i, d is Decision.FAIL) for i, d in judged]))
+            cell = found[error].setdefault(who, [0, 0])
+            cell[0] += item.outcome in outcomes
+            cell[1] += 1
+        health = item.health.get(profile)
+        if health is not None and health.decision is not Decision.INCONCLUSIVE:
+            cell = found[GATE].setdefault(who, [0, 0])
+            cell[0] += health.decision is Decision.FAIL
+            cell[1] += 1
     return found
 
 
-def _rate(attribute: str, count: _Count, rng: np.random.Generator) -> ErrorRate:
-    people = {(subject, group) for subject, group, _ in count.events}
-    sizes = Counter(group for _, group in people)
-    kept = [g for g in ordered(sizes) if sizes[g] >= MIN_PEOPLE and g != UNKNOWN]
-    out = {g: sizes[g] for g in ordered(sizes) if g not in kept}
-    rates = []
-    for group in kept:
-        happened = [h for _, g, h in count.events if g == group]
-        rates.append(GroupRate(group, sizes[group], sum(happened), len(happened)))
+def _rate(
+    attribute: str, tool: str, error: str, cells: _Cells, rng: np.random.Generator
+) -> ErrorRate:
+    people, errors, of = Counter[str](), Counter[str](), Counter[str]()
+    for (_, group), (failed, asked) in cells.items():
+        people[group] += 1
+        errors[group] += failed
+        of[group] += asked
+    kept = [g for g in ordered(people) if people[g] >= MIN_PEOPLE and g != UNKNOWN]
+    out = {g: people[g] for g in ordered(people) if g not in kept}
+    rates = tuple(GroupRate(g, people[g], errors[g], of[g]) for g in kept)
     if len(kept) < 2:
         reason = f"fewer than two groups with {MIN_PEOPLE} people or more"
-        return ErrorRate(attribute, count.tool, count.error, tuple(rates), out, reason=reason)
-    by_rate = sorted(rates, key=lambda r: r.rate or 0.0)
-    low, high = by_rate[0], by_rate[-1]
+        return ErrorRate(attribute, tool, error, rates, out, reason=reason)
+    low, high = (f(rates, key=lambda r: r.rate or 0.0) for f in (min, max))
     gap = (high.rate or 0.0) - (low.rate or 0.0)
     return ErrorRate(
-        attribute, count.tool, count.error, tuple(rates), out,
-        garbe([r.rate or 0.0 for r in rates]), _by_chance(count, kept, rng),
+        attribute, tool, error, rates, out,
+        garbe([r.rate or 0.0 for r in rates]), _by_chance(cells, rates, rng),
         gap, high.group if gap else "", low.group if gap else "",
     )  # fmt: skip
 
 
-def _by_chance(count: _Count, kept: Sequence[str], rng: np.random.Generator) -> float:
+def _by_chance(cells: _Cells, rates: Sequence[GroupRate], rng: np.random.Generator) -> float:
     """The 95th percentile of GARBE when group labels are dealt to people at random.
 
     A person keeps all own requests together. People with the same counts are alike, so each such
     class is dealt over the groups' free places at once (multivariate hypergeometric).
     """
-    per: dict[tuple[str, str], list[int]] = {}
-    for subject, group, happened in count.events:
-        if group in kept:
-            cell = per.setdefault((subject, group), [0, 0])
-            cell[0] += happened
-            cell[1] += 1
-    classes = Counter((errors, of) for errors, of in per.values())
-    if not any(errors for errors, _ in classes):
+    kept = {r.group for r in rates}
+    classes = Counter((failed, of) for (_, g), (failed, of) in cells.items() if g in kept)
+    if not any(failed for failed, _ in classes):
         return 0.0
-    places = Counter(group for _, group in per)
-    sizes = np.array([places[g] for g in kept], dtype=np.int64)
+    sizes = np.array([r.people for r in rates], dtype=np.int64)
     return float(np.quantile([_dealt(classes, sizes, rng) for _ in range(DEALS)], 0.95))
 
 

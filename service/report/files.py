@@ -22,6 +22,7 @@ from service.report.csv_files import (
     neutral,
     review_csv,
 )
+from service.report.equitability import equitability_json
 from service.report.exclusions import ReasonRow, cleaning_json, exclusions
 from service.report.groups import Grouping, grouping
 from service.report.html import render
@@ -129,6 +130,7 @@ def report_json(data: RunData, groups: Grouping, specs: Mapping[str, MetricSpec]
         "outcomes": {
             a: [_outcome(r) for r in outcomes(data, groups, a)] for a in outcome_attributes(groups)
         },
+        "equitability": equitability_json(data, groups),
         "instrument": {a: [asdict(r) for r in originals(data, groups, a)] for a in planned},
         "groups": group_summaries(data, groups),
         "exclusions": {a: [_reason(r) for r in exclusions(data, groups, a)] for a in planned},
