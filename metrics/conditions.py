@@ -172,5 +172,6 @@ def _grid_strength(lines: npt.NDArray[np.uint8]) -> float:
     curvature = np.abs(2 * step[:, 1:-1] - step[:, :-2] - step[:, 2:])
     along = cv2.reduce(curvature, 0, cv2.REDUCE_SUM, dtype=cv2.CV_32F).ravel()
     phases = along[: len(along) // 8 * 8].reshape(-1, 8).sum(axis=0)
-    usual = float(np.median(phases))
-    return float(phases.max()) / usual if usual > 0 else 1.0
+    ordered = sorted(phases.tolist())
+    usual = (ordered[3] + ordered[4]) / 2
+    return ordered[-1] / usual if usual > 0 else 1.0

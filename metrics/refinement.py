@@ -47,11 +47,11 @@ class Matcher:
 
     def __init__(self, original: Face, edited: Face) -> None:
         self._edited = edited
-        inner = original.points[17:]
-        border = _MARGIN * original.ied
+        inner, ied = original.points[17:], original.ied
+        border = _MARGIN * ied
         low = np.floor(inner.min(axis=0) - border)
         high = np.ceil(inner.max(axis=0) + border)
-        step = max(math.ceil(original.ied / SEARCH_IED), 1)
+        step = max(math.ceil(ied / SEARCH_IED), 1)
         size = np.maximum((high - low) // step, 8)
         self._size = (int(size[0]), int(size[1]))
         self._to_picture = compose(shifting(*low), resizing(step, step))
@@ -156,7 +156,7 @@ def _sample(picture: Picture, to_picture: Matrix, size: tuple[int, int]) -> Plan
     if (high - low).min() < 2:
         return np.zeros((height, width), np.float32)
     part = picture.pixels[low[1] : high[1], low[0] : high[0]]
-    luma = cv2.cvtColor(np.ascontiguousarray(part), cv2.COLOR_RGB2GRAY)
+    luma = cv2.cvtColor(part, cv2.COLOR_RGB2GRAY)
     pitch = magnification(to_picture)
     shrink = IDENTITY
     step = int(pitch + 1e-6)
@@ -169,11 +169,24 @@ def _sample(picture: Picture, to_picture: Matrix, size: tuple[int, int]) -> Plan
         )
         shrink = resizing(1 / step, 1 / step)
     to_part = compose(shrink, compose(shifting(-low[0], -low[1]), to_picture))
+    whole = _whole_shift(to_part)
+    if whole is not None:
+        x, y = whole
+        if x >= 0 and y >= 0 and y + height <= luma.shape[0] and x + width <= luma.shape[1]:
+            return np.asarray(luma[y : y + height, x : x + width], dtype=np.float32)
     flags = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
     out = cv2.warpAffine(
         luma.astype(np.float32), to_part, size, flags=flags, borderMode=cv2.BORDER_REPLICATE
     )
     return np.asarray(out)
+
+
+def _whole_shift(matrix: Matrix) -> tuple[int, int] | None:
+    """(x, y) of a map that only shifts by whole pixels, else None."""
+    (a, b, x), (c, d, y) = matrix.tolist()
+    plain = abs(a - 1) + abs(d - 1) + abs(b) + abs(c) < 1e-9
+    near = abs(x - round(x)) + abs(y - round(y)) < 1e-6
+    return (round(x), round(y)) if plain and near else None
 
 
 def _normalised(luma: Plane) -> Plane:

@@ -173,12 +173,13 @@ def _register_upright(original: Face, edited: Face) -> Registration:
 
 def _untouched_grid(matcher: Matcher, original: Face, landmarks: Matrix) -> Registration | None:
     """The identity, when the pixels do not speak against it; None when the tool moved the face."""
-    if _reach(IDENTITY, landmarks, original) > 0.15 * original.ied:
+    wobble, ied = _reach(IDENTITY, landmarks, original), original.ied
+    if wobble > 0.15 * ied:
         return None
     refined, plain, agreement = matcher.refine(IDENTITY)
     small = _reach(refined, IDENTITY, original) <= SNAP_PX
     if small or agreement < plain + PLAIN_GAIN * (1 - plain):
-        near = _reach(IDENTITY, landmarks, original) <= MAX_REFINEMENT * original.ied
+        near = wobble <= MAX_REFINEMENT * ied
         if small or near:
             return Registration(IDENTITY, Grid.SAME, plain, landmarks)
     return None
@@ -206,7 +207,7 @@ def _residual(matrix: Matrix, source: Points, target: Points) -> float:
 def _reach(one: Matrix, other: Matrix, face: Face) -> float:
     """Furthest that two maps of edited pixels take any inner point of the face apart, in px."""
     points = face.points[17:]
-    return float(np.hypot(*(apply(one, points) - apply(other, points)).T).max())
+    return float(np.hypot(*apply(one - other, points).T).max())
 
 
 def _shift_at(matrix: Matrix, face: Face) -> Points:

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-
-import numpy as np
+from statistics import median
 
 from domain.errors import PictureRejected
 from preprocess.limits import Limits
@@ -78,20 +77,21 @@ class JpegFile:
         """IJG quality 1-100 that fits the luma table (libjpeg's table scaling, inverted)."""
         if len(self.luma_table) != 64:
             return 100
-        steps = np.array(self.luma_table)
-        inside = steps < 255  # baseline tables are capped there
-        if not inside.any():
+        # baseline tables are capped at 255
+        pairs = zip(self.luma_table, _STANDARD_LUMA, strict=True)
+        scales = [100.0 * step / standard for step, standard in pairs if step < 255]
+        if not scales:
             return 1
-        scale = float(np.median(100.0 * steps[inside] / _STANDARD_LUMA[inside]))
+        scale = median(scales)
         quality = 100 - scale / 2 if scale <= 100 else 5000 / scale
         return int(min(max(round(quality), 1), 100))
 
 
-_STANDARD_LUMA = np.array(
-    """16 11 12 14 12 10 16 14 13 14 18 17 16 19 24 40 26 24 22 22 24 49 35 37 29 40 58 51 61 60 57 51
+_STANDARD_LUMA = tuple(
+    int(step)
+    for step in """16 11 12 14 12 10 16 14 13 14 18 17 16 19 24 40 26 24 22 22 24 49 35 37 29 40 58 51 61 60 57 51
     56 55 64 72 92 78 64 68 87 69 55 56 80 109 81 87 95 98 103 104 103 62 77 113 121 112 100 120 92 101
-    103 99""".split(),
-    dtype=np.int64,
+    103 99""".split()
 )
 """Table K.1 of ITU-T T.81 in zigzag order, as a DQT segment holds it."""
 
