@@ -6,7 +6,7 @@ import csv
 import io
 
 from service.report.groups import NO_GROUPS, Grouping
-from service.report.model import ItemRow, MeasurementRow, RunData
+from service.report.model import Cleaning, ItemRow, MeasurementRow, RunData
 
 CSV_HEAD: tuple[tuple[str, str], ...] = (
     ("item_id", "identifier of the item in the ledger"),
@@ -76,12 +76,12 @@ def measurements_csv(data: RunData, groups: Grouping) -> str:
     return buffer.getvalue()
 
 
-def review_csv(data: RunData) -> str:
+def review_csv(cleaning: Cleaning) -> str:
     """The list for review, by item id: no attribute, no name, pictures named by their hash."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(REVIEW_HEAD)
-    for r in data.cleaning.review:
+    for r in cleaning.review:
         cells = (r.item_id, r.rule, r.look_at, r.original, r.edited)
         writer.writerow([neutral(c) for c in cells])
     return buffer.getvalue()

@@ -60,7 +60,7 @@ def write_all(
         "measurements.csv": measurements_csv(data, groups).encode(),
         "report.json": to_json(report_json(data, groups, known)),
         "report.html": render(data, groups, known).encode(),
-        "review.csv": review_csv(data).encode(),
+        "review.csv": review_csv(data.cleaning).encode(),
     }
     if data.cleaning.reviews_text:
         made["reviews.csv"] = data.cleaning.reviews_text.encode()

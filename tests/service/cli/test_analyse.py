@@ -124,6 +124,29 @@ def test_the_controls_of_an_audit_are_left_out_and_lines_still_count_from_the_fi
     assert "line 92: value ''" in refused(ask(both))
 
 
+def test_only_rows_of_the_main_statistics_are_used_and_the_rest_is_counted(ask: Any) -> None:
+    main = rows(20, 20).assign(standing="main")
+    away = rows(41, 0).assign(standing="conflict", item_id="one").iloc[:10]
+    failed = rows(1, 1, 1).assign(
+        standing="excluded_1", status="failed", value="", outcome="failed"
+    )
+    table = pd.concat([main, away, failed]).fillna({"item_id": "", "outcome": "measured"})
+    done = ask(table, PLAN, "--json")
+    told = json.loads(done.stdout)
+    assert told["left_out"] == {"conflict": 1}
+    assert told["verdicts"][0]["n"] == {"men": 41, "women": 41}
+    assert "left out of the main statistics: 1 conflict" in done.stderr
+    assert json.loads(ask(rows(20, 20), PLAN, "--json").stdout)["left_out"] == {}
+
+
+@pytest.mark.parametrize(
+    ("standing", "message"),
+    [("mian", "line 2: standing 'mian' is none of main"), ("adversarial", "no row stands in")],
+)
+def test_a_strange_standing_or_none_in_main_is_told(ask: Any, standing: str, message: str) -> None:
+    assert message in refused(ask(rows(3, 3).assign(standing=standing)))
+
+
 @pytest.mark.parametrize(
     ("plan", "message"),
     [
