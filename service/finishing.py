@@ -108,7 +108,7 @@ def _clean(
     decisions, text = read_reviews(source)
     check_reviews(source, decisions, items)
     out = len({r.item_id for r in decisions if not r.keep})
-    say(f"{source}: {len(decisions)} reviews, {out} items to be excluded")
+    say(f"{source}: decisions by people: {len(decisions)}; items excluded by them: {out}")
     return clean(items, figures, run.plan, decisions, text)
 
 
