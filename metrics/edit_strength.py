@@ -66,8 +66,10 @@ def measure(pair: FacePair) -> list[Measurement]:
 
 def _mean_difference(sides: Compared) -> float:
     """Mean CIEDE2000 over SAMPLES pixels at even steps through the acted part, row by row."""
-    acted = np.flatnonzero(sides.act.view(np.bool_))
-    few = acted[np.linspace(0, len(acted) - 1, min(SAMPLES, len(acted))).astype(np.intp)]
+    total = cv2.countNonZero(sides.act)
+    few = np.linspace(0, total - 1, min(SAMPLES, total)).astype(np.intp)
+    if total < sides.act.size:  # else the n-th acted pixel is the n-th pixel
+        few = np.flatnonzero(sides.act.view(np.bool_))[few]
     first, second = (
         rgb_to_lab(np.take(side.reshape(-1, 3), few, axis=0)[:, None])
         for side in (sides.original, sides.edited)

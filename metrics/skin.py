@@ -120,7 +120,7 @@ def _bare(found: dict[str, Region], crop: npt.NDArray[np.uint8], points: Points)
 
 def _skin(face: Region, bare: BareFace, luma: npt.NDArray[np.float32]) -> Region:
     light = luma[face.window]
-    median = median_level(light, bare.mask)
+    median = levels_at(light, bare.mask, (0.5,))[0]
     kept = cv2.inRange(light, SHADOW * median, min(HIGHLIGHT * median, CLIPPED))
     mask = cv2.bitwise_and(bare.mask, kept)
     pixels = cv2.countNonZero(mask)
@@ -148,11 +148,6 @@ def _grow_outlines(
 ) -> None:
     whole = [np.rint(np.clip(line - offset, -1e6, 1e6)).astype(np.int32) for line in lines]
     cv2.polylines(mask, whole, closed, 1, thickness=max(1, round(width)))
-
-
-def median_level(luma: npt.NDArray[np.float32], mask: ByteMask) -> int:
-    """Median luma 0..255 under the mask, to one level."""
-    return levels_at(luma, mask, (0.5,))[0]
 
 
 def levels_at(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from metrics import detail
 from metrics.detail import relative_energy
-from metrics.laplacian import LAPLACIAN_GAIN, noise_floor
+from metrics.laplacian import LAPLACIAN_GAIN, noise_floor, pair_detail
 from metrics.regions import NAMES, regions
 from tests.metrics.portrait_pairs import (
     TONES,
@@ -42,6 +42,21 @@ def test_pdl_is_the_difference_of_laplacian_variances_over_the_face() -> None:
     found = figures(pair, detail)
     assert value(found, "pdl") == pytest.approx(abs(variances[0] - variances[1]), rel=1e-4)
     assert value(found, "pdl_signed") == pytest.approx(variances[0] - variances[1], rel=1e-4)
+
+
+def test_regional_figures_are_those_of_plain_statistics_under_the_mask() -> None:
+    pair = edited(rendered("id04_base"), blur(0.02))
+    found, lumas = regions(pair), (pair.original_luma, pair.edited_luma)
+    responses = [cv2.Laplacian(luma, cv2.CV_32F).astype(np.float64) for luma in lumas]
+    for name, region in pair_detail(pair).regions.items():
+        under = found[name].mask > 0
+        one, other = (r[found[name].window][under] for r in responses)
+        covariance = np.cov(one, other, bias=True)
+        assert region.original == pytest.approx(covariance[0, 0], rel=1e-4)
+        assert region.edited == pytest.approx(covariance[1, 1], rel=1e-4)
+        assert region.covariance == pytest.approx(covariance[0, 1], rel=1e-4)
+        levels = [luma[found[name].window][under].astype(np.float64).mean() for luma in lumas]
+        assert [region.original_luma, region.edited_luma] == pytest.approx(levels, rel=1e-5)
 
 
 def test_every_region_has_its_own_figure() -> None:
@@ -125,6 +140,17 @@ def test_the_noise_floor_finds_the_noise_that_was_put_in(sigma: float, seed: int
     grain = np.random.default_rng(seed).normal(120, sigma, (200, 200)).astype(np.float32)
     floor = noise_floor(grain, np.ones((200, 200), np.uint8))
     assert floor == pytest.approx(LAPLACIAN_GAIN * sigma**2, rel=0.12)
+
+
+@pytest.mark.parametrize("sigma", [0.4, 1.5, 4, 9, 18, 40])
+def test_the_noise_floor_is_that_of_the_exact_median(sigma: float) -> None:
+    grain = np.random.default_rng(7).normal(120, sigma, (300, 200)).astype(np.float32)
+    kernel = np.outer([1, -2, 1], [1, -2, 1]).astype(np.float64)
+    mask = np.zeros((300, 200), np.uint8)
+    mask[20:280, 30:170] = 1
+    response = np.abs(cv2.filter2D(grain.astype(np.float64), cv2.CV_64F, kernel))
+    exact = 1.4826 * np.median(response[::2][mask[::2] > 0])
+    assert noise_floor(grain, mask) == pytest.approx(LAPLACIAN_GAIN * exact**2 / 36, rel=0.005)
 
 
 def test_edges_are_not_taken_for_noise() -> None:

@@ -51,6 +51,14 @@ def test_an_identical_pair_is_identical_to_the_last_bit(face: Face) -> None:
     assert pair.valid.all() and pair.registration.grid is Grid.SAME
 
 
+@pytest.mark.parametrize("height", [1, 63, 64, 65, 200])
+def test_luma_is_the_weighted_sum_of_the_channels(height: int) -> None:
+    pixels = np.random.default_rng(height).integers(0, 256, (height, 70, 3), dtype=np.uint8)
+    expected = pixels.astype(np.float64) @ [0.299, 0.587, 0.114]
+    for part, known in ((pixels, expected), (pixels[:, 5:60], expected[:, 5:60])):
+        assert luma_of(part) == pytest.approx(known, abs=1e-4)
+
+
 def test_all_planes_of_a_pair_have_one_shape(face: Face) -> None:
     pair = identical(face)
     shape = pair.original_crop.shape[:2]

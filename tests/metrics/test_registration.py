@@ -23,6 +23,7 @@ from metrics.affine import (
     scaling,
     shifting,
 )
+from metrics.refinement import _sample
 from metrics.registration import MIRROR_ORDER, Grid, mirrored, register, umeyama
 from preprocess.decode import open_picture
 from tests import planted
@@ -37,6 +38,14 @@ BENIGN_ON_THE_SAME_GRID = (
 @pytest.fixture(scope="module")
 def face() -> Face:
     return rendered("id03_base")
+
+
+@given(st.integers(4, 40), st.integers(4, 40), st.integers(1, 3))
+def test_sampling_without_a_turn_gives_the_pixels_themselves(x: int, y: int, step: int) -> None:
+    pixels = np.random.default_rng(1).integers(0, 256, (150, 140, 3), dtype=np.uint8)
+    sampled = _sample(Picture(pixels), compose(shifting(x, y), resizing(step, step)), (20, 24))
+    luma = cv2.cvtColor(pixels[y : y + 24 * step, x : x + 20 * step], cv2.COLOR_RGB2GRAY)
+    assert np.array_equal(sampled, cv2.resize(luma, (20, 24), interpolation=cv2.INTER_AREA))
 
 
 def moved(face: Face, matrix: np.ndarray, size: tuple[int, int] | None = None) -> Face:
