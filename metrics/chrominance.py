@@ -50,7 +50,7 @@ SPECS = (
         perfect=0.0,
         reference=_LAB,
         margin=2.0,
-        harm="skin made lighter or darker",
+        harm="skin made lighter (plus) or darker (minus)",
     ),
     MetricSpec(
         id="delta_e00",

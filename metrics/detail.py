@@ -50,7 +50,7 @@ SPECS = (
         perfect=0.0,
         reference=_DOCUMENT,
         margin=30.0,
-        harm="fine facial detail lost or added",
+        harm="fine facial detail lost (plus) or added (minus)",
     ),
     MetricSpec(
         id="detail_change",
@@ -64,7 +64,7 @@ SPECS = (
         threshold=-1.0,
         threshold_source="half of the detail energy is gone",
         margin=0.25,
-        harm="fine facial detail lost",
+        harm="fine facial detail lost (minus) or made up (plus)",
     ),
 )
 
