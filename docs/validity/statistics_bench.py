@@ -226,23 +226,29 @@ def big_audit(items: int = 10_000, tools: int = 4) -> pd.DataFrame:
         frames.append(table(rng, parts, tool=f"tool {t}").drop(columns="group"))
     rows = pd.concat(frames, ignore_index=True)
     person = rows["subject_id"].str.removeprefix("all").astype(int)
-    rows["gender"] = np.where(person % 2, "women", "men")
-    rows["skin_tone"] = "tone " + (person % 6).astype(str)
-    return rows.assign(age_group="age " + (person % 5).astype(str))
+    for attribute, groups in (("gender", 2), ("skin_tone", 6), ("age_group", 5)):
+        dealt = np.array([f"{attribute} {g}" for g in rng.integers(0, groups, n)])
+        rows[attribute] = dealt[person]
+    return rows
 
 
 def speed(say: Callable[[str], None]) -> bool:
-    """Whether the large audit takes at most ten seconds of processor time, every question asked."""
-    rows = big_audit()
-    wall, cpu = time.perf_counter(), time.process_time()
-    found = analyse(rows, attributes=["gender", "skin_tone", "age_group"], seed=1)
-    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-    say(
-        f"{'ok ' if cpu <= MOST_SECONDS else 'BAD'} 10,000 items x 4 tools x 3 attributes "
-        f"({len(rows):,} figures): {wall:.1f} s, {cpu:.1f} s of processor "
-        f"({MOST_SECONDS:.0f} at most), {len(found):,} verdicts"
-    )
-    return cpu <= MOST_SECONDS
+    """Whether the large audit takes at most ten seconds of processor time: the named claims alone,
+    and with every question that nobody named (all figures, all intersections)."""
+    rows, kept = big_audit(), True
+    for explore, text in ((False, "named claims"), (True, "and all that nobody named")):
+        wall, cpu = time.perf_counter(), time.process_time()
+        found = analyse(
+            rows, attributes=["gender", "skin_tone", "age_group"], seed=1, explore=explore
+        )
+        wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+        kept = kept and cpu <= MOST_SECONDS
+        say(
+            f"{'ok ' if cpu <= MOST_SECONDS else 'BAD'} 10,000 items x 4 tools x 3 attributes, "
+            f"{text}: {wall:.1f} s, {cpu:.1f} s of processor ({MOST_SECONDS:.0f} at most), "
+            f"{len(found):,} verdicts"
+        )
+    return kept
 
 
 def main() -> int:

@@ -22,9 +22,11 @@ from tests.planted import Pixels, PlantedEdit, Points, ied_of
 Floats = npt.NDArray[np.float64]
 
 DISTURBED: tuple[Perturbation, ...] = ("none", "noise", "red_up")
-IDENTITY, COPY, WEAK, STRONG = range(4)
-SHARE = {WEAK: 0.4, STRONG: 0.8}
-"""Share of the lower face's Laplacian energy that the planted smoothing takes."""
+IDENTITY, COPY, WEAK, STRONG, EVERYWHERE = range(5)
+SHARE = {WEAK: 0.4, STRONG: 0.8, EVERYWHERE: 0.4}
+"""Share of the Laplacian energy that the planted smoothing takes: of the lower face, the last one
+of the whole face."""
+EDITS = (IDENTITY, COPY, WEAK, STRONG, EVERYWHERE)
 FIGURES = (
     ("detail_change", "lower_face"),
     ("detail_change", "face"),
@@ -35,15 +37,16 @@ FIGURES = (
 PLANTED = FIGURES[0]
 
 
-def smoothing(share: float) -> PlantedEdit:
-    """Lower face blended with a wide blur of itself; ``share`` of its Laplacian energy goes."""
+def smoothing(share: float, region: str | None = "lower_face") -> PlantedEdit:
+    """A region (None: all of the face) blended with a wide blur of itself; ``share`` of its
+    Laplacian energy goes."""
     weight = 1 - math.sqrt(1 - share)
 
     def blend(pixels: Pixels, points: Points) -> Pixels:
         blurred = cv2.GaussianBlur(pixels, (0, 0), 0.05 * ied_of(points))
         return np.asarray(cv2.addWeighted(pixels, 1 - weight, blurred, weight, 0), dtype=np.uint8)
 
-    local = only_in("lower_face", blend)
+    local = only_in(region, blend) if region else blend
 
     def edit(pixels: Pixels, points: Points) -> Pixels:
         part, moved = around_face(pixels, points)
@@ -56,9 +59,9 @@ def smoothing(share: float) -> PlantedEdit:
 
 
 def measure(pictures: Sequence[Picture]) -> Floats:
-    """(faces, 4 edits, 3 disturbances, 5 figures); NaN where the instrument had no figure."""
+    """(faces, 5 edits, 3 disturbances, 5 figures); NaN where the instrument had no figure."""
     instrument = Instrument()
-    values = np.full((len(pictures), 4, len(DISTURBED), len(FIGURES)), np.nan)
+    values = np.full((len(pictures), len(EDITS), len(DISTURBED), len(FIGURES)), np.nan)
     for i, picture in enumerate(pictures):
         face = instrument.look(picture).face
         if face is None:
@@ -66,7 +69,7 @@ def measure(pictures: Sequence[Picture]) -> Floats:
         for j, name in enumerate(DISTURBED):
             sent = perturb(picture, face, name, seed=1, portrait_id=picture.sha256)
             sent = Picture(sent.pixels, sha256=f"{picture.sha256} {name}")
-            for edit in (IDENTITY, COPY, WEAK, STRONG):
+            for edit in EDITS:
                 result = instrument.measure(sent, _edited(sent, face.points, edit))
                 values[i, edit, j] = [_figure(result, m, r) for m, r in FIGURES]
     instrument.close()
@@ -78,7 +81,8 @@ def _edited(sent: Picture, points: Points, edit: int) -> Picture:
         return Picture(sent.pixels.copy())
     if edit == COPY:
         return open_picture(encode_jpeg(sent, RESAVED_QUALITY))
-    return Picture(smoothing(SHARE[edit])(sent.pixels, points))
+    region = None if edit == EVERYWHERE else "lower_face"
+    return Picture(smoothing(SHARE[edit], region)(sent.pixels, points))
 
 
 def _figure(result: PairResult, metric: str, region: str) -> float:
