@@ -213,9 +213,9 @@ def main_rows(frame: pd.DataFrame, path: Path) -> tuple[pd.DataFrame, dict[str, 
     strange = ~standing.isin(list(Place))
     if strange.any():
         line = int(frame.loc[strange, "source_line"].iloc[0])
-        known = ", ".join(Place)
+        given = standing[strange].iloc[0]
         raise LikenessError(
-            f"{path}: line {line}: standing '{standing[strange].iloc[0]}' is none of {known}"
+            f"{path}: line {line}: standing '{given}' is none of {', '.join(Place)}"
         )
     counted = standing.isin(list(COUNTED))
     if not counted.any():

@@ -16,6 +16,7 @@ from typing import Any
 
 from sqlalchemy import Engine, create_engine, event, func, insert, select, update
 from sqlalchemy.exc import DatabaseError, OperationalError
+from sqlalchemy.schema import CreateIndex, CreateTable
 
 from domain.errors import LedgerError
 from service.store.tables import calls, items, measurements, metadata, portraits, runs
@@ -167,7 +168,13 @@ def _open(path: Path) -> Engine:
         link.execute("PRAGMA foreign_keys=ON")
 
     try:
-        metadata.create_all(engine)
+        with engine.begin() as link:
+            # Not create_all: it asks first and creates then, and a reader that opens a ledger at
+            # the moment a run makes it would trip over the tables that came in between
+            for table in metadata.sorted_tables:
+                link.execute(CreateTable(table, if_not_exists=True))
+                for index in table.indexes:
+                    link.execute(CreateIndex(index, if_not_exists=True))
     except (DatabaseError, OperationalError) as error:
         raise _trouble(path, error) from None
     return engine

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -108,3 +109,11 @@ def test_a_file_that_is_no_ledger_is_refused_in_one_line(tmp_path: Path) -> None
     with pytest.raises(LedgerError, match="the ledger cannot be used") as caught:
         Ledger(bad)
     assert "\n" not in str(caught.value)
+
+
+def test_many_may_open_a_fresh_ledger_at_once(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(8) as threads:
+        opened = list(threads.map(lambda _: Ledger(tmp_path / "ledger.sqlite3"), range(16)))
+    assert all(ledger.run() is None for ledger in opened)
+    for ledger in opened:
+        ledger.close()
