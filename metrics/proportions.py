@@ -140,9 +140,19 @@ def proportions(points: Points) -> npt.NDArray[np.float64]:
     return np.array([figures[name] for name in RATIOS])
 
 
+MOST_OUTSIDE = 4
+"""Points of 68 that may lie outside the picture (the ends of a wide jaw line)."""
+
+
 def _unmeasurable(pair: FacePair) -> str | None:
     if collapsed(pair.landmark_points, pair.points):
         return "the edited face's points are collapsed"
+    picture = pair.original.picture
+    outside = (pair.original.points < -0.5) | (
+        pair.original.points > (picture.width - 0.5, picture.height - 0.5)
+    )
+    if outside.any(axis=1).sum() > MOST_OUTSIDE:
+        return f"the face is cut: {int(outside.any(axis=1).sum())} points lie outside the picture"
     for whose, points in (("original", pair.points), ("edited face", pair.landmark_points)):
         p = _on_plane(points)
         narrow, wide = sorted((_half(p, 2), _half(p, 14)))

@@ -29,6 +29,8 @@ MIN_IED = 20.0
 """Distance of the eyes, in pixels, below which skin and fine detail cannot be measured."""
 MAX_OUTSIDE = 22
 """Points (a third) that may lie outside the picture: what is not in the picture is only guessed."""
+MAX_OUTSIDE_CUT = 44
+"""The same for a portrait that was cut above the nose tip: jaw, lips and chin lie outside."""
 MOVED = 0.06
 """IED; a point further from the original's place, after alignment, is looked at again."""
 TURNED_SIDE = 512
@@ -79,6 +81,7 @@ class FaceFinder:
         picture: Picture,
         near: tuple[float, float] | Face | None = None,
         thorough: bool = False,
+        cut: bool = False,
     ) -> FaceSearch:
         """The face to measure.
 
@@ -88,7 +91,8 @@ class FaceFinder:
         face fits better (a tool may scale the picture, or add to it), and where the points moved
         against the original's, more looks decide whether they did (30 ms).
         ``thorough`` also looks for small faces beside the one found, so that ``count`` holds them
-        too (0.1 s more). Raises ModelMissing.
+        too (0.1 s more). ``cut`` takes a face that the picture's edge cuts, for portraits cut on
+        purpose: its points outside are guesses, to be left out of every figure. Raises ModelMissing.
         """
         side = min(picture.width, picture.height)
         if side < MIN_SIDE:
@@ -112,7 +116,8 @@ class FaceFinder:
         chosen = choose(found, picture.width, picture.height, places)
         if isinstance(near, Face) and apart(chosen.points, near.points).max() > MOVED:
             chosen = self._engine.steady(picture.pixels, chosen)
-        return self._judged(picture, chosen, len(found), bool(places), second_look)
+        most_outside = MAX_OUTSIDE_CUT if cut else MAX_OUTSIDE
+        return self._judged(picture, chosen, len(found), bool(places), second_look, most_outside)
 
     def close(self) -> None:
         """Free the models; the finder may still be used and then loads them again."""
@@ -136,6 +141,7 @@ class FaceFinder:
         count: int,
         matched: bool,
         second_look: bool,
+        most_outside: int,
     ) -> FaceSearch:
         """The chosen face with its notes, or why it cannot be measured."""
         points = chosen.points
@@ -144,7 +150,7 @@ class FaceFinder:
             reason = f"no upright face (rotated by {abs(tilt):.0f} degrees)"
             return FaceSearch(None, reason, count, "not_upright")
         outside = points_outside(points, picture.width, picture.height)
-        if outside > MAX_OUTSIDE:
+        if outside > most_outside:
             reason = f"face cut by the picture's edge ({outside} of 68 points lie outside)"
             return FaceSearch(None, reason, count, "face_cut")
         look = look_at(picture, points)

@@ -22,6 +22,7 @@ from domain.measurements import Outcome, PairResult
 from domain.plan import AuditPlan, ToolChoice
 from domain.portraits import Portrait
 from preprocess.decode import open_picture
+from preprocess.perturb import UPPER_FACE_ONLY
 from service.calling import MASKS
 from service.instrument_check import look_at, not_accepted
 from service.measuring import Instrument
@@ -123,15 +124,19 @@ def _item(
 # 5. Measure ----------------------------------------------------------------------------------
 
 
-def measure_item(
-    instrument: Instrument, blobs: Blobs, original: str, edited: str, mask: str | None, task: str
-) -> PairResult:
-    """Measure a stored pair: what was sent against what came back."""
+def measure_item(instrument: Instrument, blobs: Blobs, item: Mapping[str, Any]) -> PairResult:
+    """Measure a stored pair: what was sent against what came back. ``item`` holds the keys of both
+    pictures and of the mask, the task and the perturbation."""
     canonical = None
-    if mask:
-        values = np.ascontiguousarray(open_picture(blobs.get(mask)).pixels[:, :, 0])
-        canonical = Mask(values, MASKS[Task(task)])
-    return instrument.measure_files(blobs.get(original), blobs.get(edited), canonical)
+    if item["mask"]:
+        values = np.ascontiguousarray(open_picture(blobs.get(item["mask"])).pixels[:, :, 0])
+        canonical = Mask(values, MASKS[Task(item["task"])])
+    return instrument.measure_files(
+        blobs.get(item["original"]),
+        blobs.get(item["edited"]),
+        canonical,
+        cut=item["perturbation"] in UPPER_FACE_ONLY,
+    )
 
 
 def record(run: Run, item_id: str, result: PairResult) -> None:

@@ -50,7 +50,11 @@ class Instrument:
         return self._finder(self.engine).find(picture, thorough=True)
 
     def measure_files(
-        self, original: Path | bytes, edited: Path | bytes, mask: Mask | None = None
+        self,
+        original: Path | bytes,
+        edited: Path | bytes,
+        mask: Mask | None = None,
+        cut: bool = False,
     ) -> PairResult:
         """Decode both and measure. An unreadable file is an outcome with its reason."""
         try:
@@ -62,11 +66,14 @@ class Instrument:
         except PictureRejected as error:
             reason = f"the tool returned a damaged image: {error.reason}"
             return self.without(Outcome.EDITED_UNREADABLE, reason)
-        return self.measure(first, second, mask)
+        return self.measure(first, second, mask, cut)
 
-    def measure(self, original: Picture, edited: Picture, mask: Mask | None = None) -> PairResult:
-        """Every figure of the pair; ``mask`` is what the tool was told to edit, if it was."""
-        search = self._original_face(original)
+    def measure(
+        self, original: Picture, edited: Picture, mask: Mask | None = None, cut: bool = False
+    ) -> PairResult:
+        """Every figure of the pair; ``mask`` is what the tool was told to edit, if it was; ``cut``
+        says that the portrait was cut on purpose, so that half a face will do."""
+        search = self._original_face(original, cut)
         if search.face is None:
             return self.without(Outcome.NOT_MEASURABLE, f"fta_original: {search.reason}")
         reason = pair_checks.blank(edited)
@@ -75,7 +82,7 @@ class Instrument:
         reason = pair_checks.too_small(original, edited)
         if reason:
             return self.without(Outcome.NOT_MEASURABLE, reason)
-        found = self._finder(self.engine).find(edited, near=search.face)
+        found = self._finder(self.engine).find(edited, near=search.face, cut=cut)
         if found.face is None and found.code in LOST:
             return self._lost(search.face, str(found.reason))
         if found.face is None:
@@ -96,12 +103,12 @@ class Instrument:
             self._finders[engine] = FaceFinder(engine)
         return self._finders[engine]
 
-    def _original_face(self, picture: Picture) -> FaceSearch:
+    def _original_face(self, picture: Picture, cut: bool) -> FaceSearch:
         key = picture.sha256
         if key and key in self._seen:
             self._seen.move_to_end(key)
             return self._seen[key]
-        search = self._finder(self.engine).find(picture)
+        search = self._finder(self.engine).find(picture, cut=cut)
         if key:
             self._seen[key] = search
             if len(self._seen) > REMEMBERED:

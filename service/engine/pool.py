@@ -6,7 +6,7 @@ import multiprocessing
 import os
 import queue
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
@@ -69,9 +69,14 @@ def _inspect(seq: int, portrait: Portrait) -> dict[str, Any]:
     return audit.inspect(_instrument, seq, portrait)
 
 
-def _measure(original: str, edited: str, mask: str | None, task: str) -> PairResult:
+def _measure(item: Mapping[str, Any]) -> PairResult:
     assert _instrument is not None and _blobs is not None
-    return audit.measure_item(_instrument, _blobs, original, edited, mask, task)
+    return audit.measure_item(_instrument, _blobs, item)
+
+
+def _work(item: Mapping[str, Any]) -> dict[str, Any]:
+    """What a process needs to know of an item to measure it: little, since it is pickled."""
+    return {name: item[name] for name in ("original", "edited", "mask", "task", "perturbation")}
 
 
 class MeasuringPool:
@@ -151,10 +156,8 @@ class MeasuringPool:
                 step()
 
     def _submit(self, item_id: str) -> Future[PairResult]:
-        item = self._run.ledger.item(item_id)
-        arguments = (item["original"], item["edited"], item["mask"], item["task"])
         try:
-            return self._pool.submit(_measure, *arguments)
+            return self._pool.submit(_measure, _work(self._run.ledger.item(item_id)))
         except BrokenProcessPool as error:
             failed: Future[PairResult] = Future()
             failed.set_exception(error)
@@ -171,9 +174,7 @@ class MeasuringPool:
             item = self._run.ledger.item(item_id)
             with self._fresh(1) as alone:
                 try:
-                    result = alone.submit(
-                        _measure, item["original"], item["edited"], item["mask"], item["task"]
-                    ).result()
+                    result = alone.submit(_measure, _work(item)).result()
                 except BrokenProcessPool:
                     result = audit.died(self._run.plan.engine)
             audit.record(self._run, item_id, result)
