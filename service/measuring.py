@@ -199,7 +199,8 @@ def _hard_fail(h: Health, rule: str) -> Health:
 
 
 def _points(face: Face) -> list[list[float]]:
-    return [[float(x), float(y)] for x, y in np.round(face.points, 1)]
+    rounded: list[list[float]] = np.round(face.points, 1).tolist()
+    return rounded
 
 
 def _evidence(pair: FacePair, figures: Iterable[Measurement]) -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import cv2
+
 from domain.pictures import Picture
 
 BLANK_STD = 2.0
@@ -14,7 +16,7 @@ SMALLEST_SIDE = 96
 def blank(picture: Picture) -> str | None:
     """A sentence when the picture is one plain colour, as filters return instead of a refusal."""
     step = max(1, min(picture.width, picture.height) // SAMPLES)
-    if picture.pixels[::step, ::step].std(axis=(0, 1)).max() >= BLANK_STD:
+    if cv2.meanStdDev(picture.pixels[::step, ::step])[1].max() >= BLANK_STD:
         return None
     level = picture.pixels.mean()
     colour = "black" if level < 16 else "white" if level > 239 else "one-colour"
