@@ -74,29 +74,27 @@ def measure(pair: FacePair) -> list[Measurement]:
     detail = pair_detail(pair)
     found: list[Measurement] = []
     for name, region in detail.regions.items():
-        found.extend(_measure_region(name, region, detail.noise))
+        found.extend(_measure_region(name, region))
     return found
 
 
-def _measure_region(
-    name: str, detail: RegionDetail, noise: tuple[float, float]
-) -> list[Measurement]:
+def _measure_region(name: str, detail: RegionDetail) -> list[Measurement]:
     if detail.reason is not None:
         return [Measurement.missing(spec.id, spec.unit, detail.reason, name) for spec in SPECS]
     signed = detail.original - detail.edited
     return [
         Measurement("pdl", abs(signed), VARIANCE, region=name),
         Measurement("pdl_signed", signed, VARIANCE, region=name),
-        _detail_change(name, detail, noise),
+        _detail_change(name, detail),
     ]
 
 
-def _detail_change(name: str, detail: RegionDetail, noise: tuple[float, float]) -> Measurement:
+def _detail_change(name: str, detail: RegionDetail) -> Measurement:
     if detail.original < 2 * ROUNDING:
         reason = "the original holds no detail here beyond the rounding to eight bits"
         return Measurement.missing("detail_change", OCTAVES, reason, name)
-    before = relative_energy(detail.original, noise[0], detail.original_luma)
-    after = relative_energy(detail.edited, noise[1], detail.edited_luma)
+    before = relative_energy(detail.original, detail.noise[0], detail.original_luma)
+    after = relative_energy(detail.edited, detail.noise[1], detail.edited_luma)
     change = max(-LIMIT, min(LIMIT, log2(after / before)))
     return Measurement("detail_change", change, OCTAVES, region=name)
 

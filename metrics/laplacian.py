@@ -9,7 +9,7 @@ off towards the finest scale, sensor noise does not.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import cv2
 import numpy as np
@@ -32,10 +32,24 @@ _BINS_TO_A_LEVEL = (32.0, 8.0, 4.0, 2.0, 1.0, 0.5)
 """Finest first; the next one where the median lies beyond 255 bins (a very noisy picture)."""
 
 
+Floors: TypeAlias = tuple[float, float]
+_HALVES = ("upper_face", "lower_face")
+_HALF_OF = {
+    "upper_face": "upper_face",
+    "eye_sockets": "upper_face",
+    "forehead": "upper_face",
+    "lower_face": "lower_face",
+    "beard": "lower_face",
+    "larynx": "lower_face",
+}
+"""Whose noise floor a region takes; those that reach over both halves take the mean."""
+
+
 @dataclass(frozen=True, slots=True)
 class RegionDetail:
     """Laplacian variances (levels squared) of the original and the edit, their covariance, and
-    both mean lumas (0..255). ``reason`` says why the region has none, else None."""
+    both mean lumas (0..255). ``noise`` are the Laplacian variances that white noise explains there
+    in original and edit. ``reason`` says why the region has no figures, else None."""
 
     original: float
     edited: float
@@ -43,14 +57,15 @@ class RegionDetail:
     original_luma: float
     edited_luma: float
     reason: str | None = None
+    noise: Floors = (0.0, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
 class PairDetail:
-    """``noise`` are the Laplacian variances that white noise explains in original and edit."""
+    """``noise`` is that of the whole face."""
 
     regions: dict[str, RegionDetail]
-    noise: tuple[float, float]
+    noise: Floors
 
 
 @once_per_pair
@@ -65,10 +80,33 @@ def pair_detail(pair: FacePair) -> PairDetail:
     lumas = [y[window] for y in (pair.original_luma, pair.edited_luma)]
     planes = [*(cv2.Laplacian(y, cv2.CV_32F) for y in lumas), *lumas]
     corner = (window[0].start, window[1].start)
-    each = {name: _region_detail(found[name], planes, corner) for name in NAMES}
-    inner = _local(face, corner)
-    noise = tuple(noise_floor(y[inner], face.mask) for y in lumas)
-    return PairDetail(each, (noise[0], noise[1]))
+    floors = _floors(found, lumas, corner)
+    each = {
+        name: _region_detail(
+            found[name], planes, corner, floors.get(_HALF_OF.get(name, "face"), floors["face"])
+        )
+        for name in NAMES
+    }
+    return PairDetail(each, floors["face"])
+
+
+def _floors(
+    found: dict[str, Region], lumas: list[npt.NDArray[np.float32]], corner: tuple[int, int]
+) -> dict[str, Floors]:
+    """The noise floor of each half of the face that is seen, and of the whole.
+
+    One floor for the whole face would charge a filter that takes the noise of the lower half alone
+    to both halves: a loss below would read as twice the loss, and as a gain above.
+    """
+    floors, weights = {}, {}
+    for name in _HALVES if all(found[h].reason is None for h in _HALVES) else ("face",):
+        region = found[name]
+        inner = _local(region, corner)
+        floors[name] = tuple(noise_floor(y[inner], region.mask) for y in lumas)
+        weights[name] = region.pixels
+    total = max(sum(weights.values()), 1)
+    mean = [sum(floors[n][side] * weights[n] for n in floors) / total for side in (0, 1)]
+    return {**{n: (f[0], f[1]) for n, f in floors.items()}, "face": (mean[0], mean[1])}
 
 
 def noise_floor(luma: npt.NDArray[np.float32], mask: npt.NDArray[np.uint8]) -> float:
@@ -115,7 +153,10 @@ def _local(region: Region, corner: tuple[int, int]) -> tuple[slice, slice]:
 
 
 def _region_detail(
-    region: Region, planes: list[npt.NDArray[np.float32]], corner: tuple[int, int]
+    region: Region,
+    planes: list[npt.NDArray[np.float32]],
+    corner: tuple[int, int],
+    noise: Floors,
 ) -> RegionDetail:
     """``planes`` are both Laplacians, then both lumas. Norms and scalar products are many times
     faster than cv2's masked mean and deviation, which branch at every pixel."""
@@ -129,6 +170,5 @@ def _region_detail(
     one, other = (float(np.vecdot(p, weights).sum()) / count for p in (first, second))
     covariance = (energies[0] + energies[1] - apart) / 2.0 - one * other
     levels = [cv2.norm(luma, cv2.NORM_L1, mask) / count for luma in lumas]  # no luma is below 0
-    return RegionDetail(
-        energies[0] - one * one, energies[1] - other * other, covariance, levels[0], levels[1]
-    )
+    variances = energies[0] - one * one, energies[1] - other * other
+    return RegionDetail(*variances, covariance, levels[0], levels[1], None, noise)
