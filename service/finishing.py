@@ -117,11 +117,14 @@ def _clean(
 
 def _with_subjects(run: Run) -> list[dict[str, Any]]:
     seen = {r["portrait_id"]: r for r in run.ledger.portraits()}
+    declared = {p.portrait_id: p for p in run.portraits}
     return [
         dict(row)
         | {
             "subject_id": seen[row["portrait_id"]]["subject_id"],
             "attributes": seen[row["portrait_id"]]["attributes"],
+            "pair_base": declared[row["portrait_id"]].pair_base_file,
+            "varied_attribute": declared[row["portrait_id"]].varied_attribute,
         }
         for row in run.ledger.items()
     ]
@@ -135,6 +138,8 @@ def _item_row(run: Run, row: Mapping[str, Any]) -> ItemRow:
         portrait_id=row["portrait_id"],
         subject_id=row["subject_id"],
         attributes=row["attributes"],
+        pair_base=row["pair_base"],
+        varied_attribute=row["varied_attribute"] if row["pair_base"] else "",
         tool=row["tool"],
         tool_id=row["tool_id"],
         control=bool(row["control"]),

@@ -18,9 +18,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from domain.errors import LikenessError, PlanError
 from domain.plan import AuditPlan, Claim
 from domain.verdicts import Verdict, VerdictKind
-from metrics.statistics import StatisticsError, analyse
+from metrics.statistics import StatisticsError, analyse, paired_analysis
 from service.cli.escape import printable
-from service.gate import decide_audit
+from service.gate import NAMED, decide_audit
+from service.partners import split
 from service.report.model import COUNTED, Place
 
 Margin = Annotated[float, Field(gt=0)]
@@ -87,7 +88,8 @@ def run(
     The CSV has the columns subject_id, tool, metric, value, status, one column for each attribute
     (gender, ...) and, where there are any, perturbation, task, region, outcome, item_id, standing.
     Status is "measured" or says why there is no value; with a column standing only the rows of the
-    main statistics are used. Exit 0: no disparity; 1: a disparity among the
+    main statistics are used, and with the columns portrait_id, pair_base and varied_attribute
+    counterfactual partners are compared with their base and not between groups. Exit 0: no disparity; 1: a disparity among the
     claims; 2: could not run; 3: nothing was settled.
     """
     chosen = load_analysis_plan(plan)
@@ -97,15 +99,17 @@ def run(
         told = ", ".join(f"{n} {place}" for place, n in left_out.items())
         print(f"left out of the main statistics: {told} (items)", file=sys.stderr)
     claims, margins = chosen.resolved()
+    asked: dict[str, Any] = {"claims": claims, "margins": margins}
+    asked |= {"alpha": chosen.alpha, "seed": chosen.seed}
+    alone, pairs = split(rows)
     try:
-        verdicts = analyse(
-            rows, attributes=chosen.attributes(), claims=claims, margins=margins,
-            alpha=chosen.alpha, seed=chosen.seed,
-        )  # fmt: skip
+        verdicts = analyse(alone, attributes=chosen.attributes(), **asked)
+        if pairs:
+            verdicts = [*paired_analysis(rows, pairs, **asked), *verdicts]
     except StatisticsError as error:
         raise StatisticsError(f"{measurements}: {error}") from None
-    named = [v for v in verdicts if v.details.get("family") == "named"]
-    rest = [v for v in verdicts if v.details.get("family") != "named"]
+    named = [v for v in verdicts if v.details.get("family") in NAMED]
+    rest = [v for v in verdicts if v.details.get("family") not in NAMED]
     if as_json:
         print(
             json.dumps(

@@ -12,6 +12,8 @@ CSV_HEAD: tuple[tuple[str, str], ...] = (
     ("item_id", "identifier of the item in the ledger"),
     ("portrait_id", "file name of the portrait in the manifest"),
     ("subject_id", "the person shown: the unit of every statistic"),
+    ("pair_base", "portrait_id of the base picture, for a counterfactual partner of it"),
+    ("varied_attribute", "the attribute in which a partner differs from its base"),
     ("tool", "label of the tool in the plan"),
     ("tool_id", "identifier of the adapter"),
     ("control", "1 for the instrument's own controls, else 0"),
@@ -92,7 +94,8 @@ def _declared(data: RunData) -> list[str]:
 
 
 def _cells(data: RunData, item: ItemRow, m: MeasurementRow | None) -> list[str]:
-    first = [item.item_id, item.portrait_id, item.subject_id, item.tool, item.tool_id]
+    who = [item.item_id, item.portrait_id, item.subject_id, item.pair_base, item.varied_attribute]
+    first = [*who, item.tool, item.tool_id]
     second = [item.task, item.perturbation, data.plan.seed, item.outcome]
     second.append(data.cleaning.of(item.item_id).place)
     cells = [neutral(c) for c in (*first, int(item.control), *second)]

@@ -120,6 +120,9 @@ class ItemRow:
     evidence: Mapping[str, Any] = field(default_factory=dict)
     original: str | None = None
     edited: str | None = None
+    pair_base: str = ""
+    """portrait_id of the base picture, where this portrait is a counterfactual partner."""
+    varied_attribute: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,13 @@ from service.report.model import RunData
 MOST_ROWS = 240
 """Rows in the page; report.json holds every verdict."""
 ORDER = (VerdictKind.DISPARITY, VerdictKind.INCONCLUSIVE, VerdictKind.EQUIVALENT)
-_SHOWN_ELSEWHERE = frozenset(("family", "region", "threshold"))
+_BESIDE = {
+    "net_of_the_instrument": "Net of what the instrument itself shows on a benign copy",
+    "adjusted_for_brightness_eye_distance_pose_and_detail": (
+        "With brightness, eye distance, pose and detail of the originals held equal"
+    ),
+}
+_SHOWN_ELSEWHERE = frozenset(("family", "region", "threshold", *_BESIDE))
 
 
 @dataclass(frozen=True)
@@ -107,6 +113,9 @@ def _notes(v: Verdict) -> list[str]:
     notes = []
     if v.reason and v.reason not in v.sentence:
         notes.append(v.reason)
+    notes += [
+        f"{say}: {v.details[key]} {v.unit}." for key, say in _BESIDE.items() if key in v.details
+    ]
     wanted = v.verdict is VerdictKind.INCONCLUSIVE and v.needed_n is not None
     if wanted and "would settle" not in v.sentence:
         notes.append(f"About {v.needed_n:,} people a group would settle it at 80 % power.")
