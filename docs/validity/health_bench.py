@@ -25,6 +25,7 @@ from metrics.health import score  # noqa: E402
 from preprocess import models  # noqa: E402
 from preprocess.decode import encode_png  # noqa: E402
 from service.measuring import Instrument  # noqa: E402
+from service.native import silence_native_chatter  # noqa: E402
 from tests.metrics.portrait_pairs import TONES, tone  # noqa: E402
 from tests.metrics.skin_edits import bilateral, shift_lab  # noqa: E402
 from tests.planted import PlantedEdit, blur, jpeg  # noqa: E402
@@ -92,6 +93,7 @@ def targets() -> Iterator[Target]:
 def main() -> None:
     """All of it."""
     cv2.setNumThreads(1)
+    silence_native_chatter()
     models.configure(settings.load().models)
     finish(report(targets()))
 

@@ -29,6 +29,7 @@ from metrics.pair import FacePair  # noqa: E402
 from preprocess import models  # noqa: E402
 from preprocess.faces import FaceFinder  # noqa: E402
 from service.measuring import active_metrics  # noqa: E402
+from service.native import silence_native_chatter  # noqa: E402
 from tests.metrics.skin_edits import shift_lab  # noqa: E402
 from tests.metrics.test_lab import SHARMA  # noqa: E402
 from tests.planted import BENIGN, HARMFUL, blur_then_grain, noise  # noqa: E402
@@ -115,6 +116,7 @@ def sharma() -> Target:
 def main() -> None:
     """All of it."""
     cv2.setNumThreads(1)
+    silence_native_chatter()
     models.configure(settings.load().models)
     most = int(sys.argv[1]) if len(sys.argv) > 1 else 102
     pictures = [picture for picture, _ in portraits(most)]

@@ -44,6 +44,7 @@ from docs.validity.harness.targets import Target, finish, report  # noqa: E402
 from domain.verdicts import Verdict, VerdictKind  # noqa: E402
 from metrics.statistics import ClaimSpec, analyse, net_of_instrument  # noqa: E402
 from preprocess import models  # noqa: E402
+from service.native import silence_native_chatter  # noqa: E402
 
 Labels = npt.NDArray[np.str_]
 
@@ -250,6 +251,7 @@ def line(text: str, kind: str, v: Verdict) -> str:
 def main() -> None:
     """All of it."""
     cv2.setNumThreads(1)
+    silence_native_chatter()
     models.configure(settings.load().models)
     audits = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
     shown = portraits(int(sys.argv[2]) if len(sys.argv) > 2 else 102)
