@@ -70,6 +70,7 @@ class AuditPlan(_Part):
     alpha: Annotated[float, Field(gt=0, lt=0.5)] = 0.05
     min_score: Annotated[float, Field(ge=0, le=100)] = 85.0
     engine: EngineName = "mediapipe"
+    extra_metrics: list[Literal["identity_similarity"]] = []
     profile: Literal["document", "even"] = "document"
     seed: Annotated[int, Field(ge=0, lt=2**31)] = 0
     workers: Annotated[int, Field(ge=1, le=64)] | None = None

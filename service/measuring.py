@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -37,8 +37,14 @@ class Instrument:
     """Measures pairs with one engine, models loaded once. Not for use by two threads at a time."""
 
     def __init__(
-        self, engine: str = "mediapipe", profile: str = "document", min_score: float = 85.0
+        self,
+        engine: str = "mediapipe",
+        profile: str = "document",
+        min_score: float = 85.0,
+        extra_metrics: Sequence[str] = (),
     ) -> None:
+        """``extra_metrics`` are ids of metrics that are off unless asked for."""
+        self._metrics = active_metrics(extra_metrics)
         self.engine = engine
         self.profile = profile
         self.min_score = min_score
@@ -118,7 +124,7 @@ class Instrument:
     # -- results -----------------------------------------------------------------------------
 
     def _figures(self, pair: FacePair, count_o: int, count_e: int) -> PairResult:
-        figures = [m for module in active_metrics() for m in module.measure(pair)]
+        figures = [m for module in self._metrics for m in module.measure(pair)]
         warnings = list(pair.notes)
         warnings += [f"original: {n}" for n in pair.original.notes]
         warnings += [f"edit: {n}" for n in pair.edited.notes]
@@ -153,7 +159,7 @@ class Instrument:
         if first.face is None or second.face is None:
             who = "original" if first.face is None else "edit"
             return {"engine": other, "flrr": None, "reason": f"no face found in the {who}"}
-        module = next(m for m in active_metrics() if any(s.id == "flrr" for s in m.SPECS))
+        module = next(m for m in self._metrics if any(s.id == "flrr" for s in m.SPECS))
         again = module.measure(FacePair(first.face, second.face))
         value = next((m.value for m in again if m.metric == "flrr"), None)
         if value is not None and abs(value - flrr) > CONFLICT:
@@ -164,7 +170,7 @@ class Instrument:
 
     def _lost(self, original: Face, why: str) -> PairResult:
         reason = f"no face in the edit: {why}"
-        figures = _missing("face lost")
+        figures = _missing(self._metrics, "face lost")
         figures = [
             replace(m, value=0.0, status=Status.MEASURED, reason="face_lost")
             if m.metric == "flrr"
@@ -181,17 +187,26 @@ class Instrument:
         score = 0.0 if hard else None
         scores = {p: Health(p, score, decision, self.min_score, (reason,)) for p in PROFILES}
         return PairResult(
-            outcome, reason, self.engine, tuple(_missing(reason)), scores, self.profile
+            outcome,
+            reason,
+            self.engine,
+            tuple(_missing(self._metrics, reason)),
+            scores,
+            self.profile,
         )
 
 
-def active_metrics() -> list[metrics.contract.MetricModule]:
-    """The metric modules that run by default."""
-    return [m for m in metrics.contract.discover() if not getattr(m, "DEFAULT_OFF", False)]
+def active_metrics(extra: Sequence[str] = ()) -> list[metrics.contract.MetricModule]:
+    """The metric modules that run by default, and those that hold one of the ``extra`` ids."""
+    return [
+        m
+        for m in metrics.contract.discover()
+        if not getattr(m, "DEFAULT_OFF", False) or any(s.id in extra for s in m.SPECS)
+    ]
 
 
-def _missing(reason: str) -> list[Measurement]:
-    return [Measurement.missing(s.id, s.unit, reason) for m in active_metrics() for s in m.SPECS]
+def _missing(modules: Sequence[metrics.contract.MetricModule], reason: str) -> list[Measurement]:
+    return [Measurement.missing(s.id, s.unit, reason) for m in modules for s in m.SPECS]
 
 
 def _hard_fail(h: Health, rule: str) -> Health:

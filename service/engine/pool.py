@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Any, Protocol, Self
 
 from domain.measurements import PairResult
+from domain.plan import AuditPlan
 from domain.portraits import Portrait
 from service import audit, settings
 from service.measuring import Instrument
@@ -39,7 +40,7 @@ class Size(Protocol):
         ...
 
 
-def _start(engine: str, profile: str, min_score: float, models_dir: Path, blobs: str) -> None:
+def _start(plan: AuditPlan, models_dir: Path, blobs: str) -> None:
     """In a new process: threads pinned, models loaded once."""
     global _instrument, _blobs  # noqa: PLW0603 - a process pool has no other place for state
     threading.Thread(target=_end_with_parent, daemon=True).start()
@@ -52,7 +53,7 @@ def _start(engine: str, profile: str, min_score: float, models_dir: Path, blobs:
 
     cv2.setNumThreads(1)
     models.configure(models_dir)
-    _instrument = Instrument(engine, profile, min_score)
+    _instrument = Instrument(plan.engine, plan.profile, plan.min_score, plan.extra_metrics)
     _blobs = Blobs(blobs)
 
 
@@ -94,13 +95,7 @@ class MeasuringPool:
             workers or plan.workers or self._size.workers,
             mp_context=multiprocessing.get_context("spawn"),
             initializer=_start,
-            initargs=(
-                plan.engine,
-                plan.profile,
-                plan.min_score,
-                self._size.models,
-                str(self._run.out / "blobs"),
-            ),
+            initargs=(plan, self._size.models, str(self._run.out / "blobs")),
         )
 
     def __enter__(self) -> Self:

@@ -1,4 +1,4 @@
-"""A portrait cut above the nose tip on purpose is measured on the half that it shows."""
+"""The instrument: half faces cut on purpose, and metrics that are off unless asked for."""
 
 from __future__ import annotations
 
@@ -37,3 +37,14 @@ def test_what_the_cut_took_away_is_not_measurable_and_the_rest_is() -> None:
     instrument.close()
     assert unasked.outcome is Outcome.NOT_MEASURABLE
     assert "cut by the picture's edge" in str(unasked.reason)
+
+
+def test_a_metric_that_is_off_runs_only_where_it_is_asked_for() -> None:
+    picture = open_picture(FACE)
+    asked = Instrument(extra_metrics=["identity_similarity"])
+    similarity = asked.measure(picture, Picture(picture.pixels.copy())).figure("identity_similarity")
+    asked.close()
+    assert similarity is not None and similarity.value == 1
+    usual = Instrument()
+    assert usual.measure(picture, picture).figure("identity_similarity") is None
+    usual.close()
