@@ -54,6 +54,18 @@ class Claim(_Part):
     margin: Annotated[float, Field(gt=0)] | None = None
 
 
+class Planted(_Part):
+    """The harm that the controls plant: the share of fine detail taken, and from which group.
+
+    Without ``attribute`` and ``value`` the largest group of the first attribute is taken: a choice
+    by count, not by what the group is.
+    """
+
+    strength: Annotated[float, Field(gt=0, lt=1)] = 0.8
+    attribute: str | None = None
+    value: str | None = None
+
+
 class AuditPlan(_Part):
     """See docs/plan.md for the meaning of each key; defaults are documented there and in samples/."""
 
@@ -62,6 +74,7 @@ class AuditPlan(_Part):
     portraits: PortraitSource
     tools: Annotated[list[ToolChoice], Field(min_length=1)]
     controls: bool = True
+    planted: Planted = Planted()
     tasks: list[Task] = Field(default_factory=list)
     perturbations: Annotated[list[Perturbation], Field(min_length=1)] = ["none"]
     groups: list[str] = Field(default_factory=lambda: ["gender"])
