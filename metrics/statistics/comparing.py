@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -80,7 +81,7 @@ class Contrast:
     df: Floats
     p: Floats
     conservative: Floats
-    method: str
+    method: Sequence[str]
     spread: tuple[Floats, Floats]
     paired: Floats | None = None
     """(subjects, columns) differences, where the same subjects stand in both groups."""
@@ -165,11 +166,11 @@ class Comparer:
             (a.var, b.var), None, left_out,
         )  # fmt: skip
 
-    def _permute(self, a: Floats, b: Floats) -> tuple[Floats, Floats, str]:
+    def _permute(self, a: Floats, b: Floats) -> tuple[Floats, Floats, list[str]]:
         """Columns with the same subjects missing are shuffled together."""
         there = np.isfinite(np.concatenate([a, b]))
         p, conservative = np.full(a.shape[1], np.nan), np.full(a.shape[1], np.nan)
-        method = "none"
+        method = ["none"] * a.shape[1]
         patterns: dict[bytes, list[int]] = {}
         for column in range(a.shape[1]):
             patterns.setdefault(there[:, column].tobytes(), []).append(column)
@@ -179,8 +180,11 @@ class Comparer:
                 continue
             x, y = a[np.ix_(in_a, columns)], b[np.ix_(in_b, columns)]
             rates = np.array([self.block.columns[c].is_rate for c in columns])
-            tail = two_sample(x, y, rates, self._rng(f"shuffle {in_a.sum()} {in_b.sum()}"))
-            p[columns], conservative[columns], method = tail.p, tail.conservative, tail.method
+            named = np.array([self.block.columns[c].named for c in columns])
+            tail = two_sample(x, y, rates, self.seed, named)
+            p[columns], conservative[columns] = tail.p, tail.conservative
+            for column, how in zip(columns, tail.method, strict=True):
+                method[column] = how
         return p, conservative, method
 
     def _within(self, first: Side, second: Side, shared: npt.NDArray[np.int64]) -> Contrast:
@@ -202,6 +206,6 @@ class Comparer:
         return Contrast(
             first, second, one.mean,
             mean_interval(one, draws), mean_interval(one, draws, 2 * self.alpha),
-            np.sqrt(one.se2), np.maximum(one.n - 1, 1), p, p, "sign flips",
+            np.sqrt(one.se2), np.maximum(one.n - 1, 1), p, p, ["sign flips"] * len(p),
             (one.var / 2, one.var / 2), differences, 0,
         )  # fmt: skip

@@ -167,7 +167,7 @@ def _details(out: Finding, contrast: Contrast, index: int) -> None:
     usable = [e for e in effects if math.isfinite(e)]
     missing = [float(s.missing[index]) for s in sides]
     out.details |= {
-        "method": contrast.method,
+        "method": contrast.method[index],
         "design": PAIRED if contrast.paired is not None else "between subjects",
         "design_effect": sum(usable) / len(usable) if usable else None,
         "missing_first": missing[0], "missing_second": missing[1],

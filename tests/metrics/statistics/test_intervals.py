@@ -93,6 +93,23 @@ def test_the_design_effect_is_the_number_of_repeats_where_they_add_nothing() -> 
 
 
 @given(
+    st.floats(0, 1), st.floats(0, 1), st.floats(1, 1e5), st.floats(1, 1e5), st.floats(1e-9, 0.9)
+)  # fmt: skip
+def test_the_closed_forms_are_those_of_statsmodels_at_every_rate_size_and_level(
+    a: float, b: float, n: float, m: float, alpha: float
+) -> None:
+    low, high = iv.wilson(np.array([a, b]), np.array([n, m]), alpha)
+    theirs = proportion_confint(
+        np.array([a * n, b * m]), np.array([n, m]), alpha=alpha, method="wilson"
+    )
+    assert np.array([low, high]) == pytest.approx(np.array(theirs), abs=1e-12)
+    expected = confint_proportions_2indep(
+        a * n, n, b * m, m, compare="diff", method="newcomb", alpha=alpha
+    )
+    assert iv.newcombe(a, n, b, m, alpha) == pytest.approx(expected, abs=1e-9)
+
+
+@given(
     st.floats(0, 1), st.floats(0, 1), st.integers(2, 400), st.integers(2, 400)
 )  # fmt: skip
 def test_swapping_the_groups_mirrors_newcombes_interval(a: float, b: float, n: int, m: int) -> None:
