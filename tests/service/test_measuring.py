@@ -30,7 +30,11 @@ def test_what_the_cut_took_away_is_not_measurable_and_the_rest_is() -> None:
     flrr, upper = result.figure("flrr"), result.figure("detail_change", "upper_face")
     assert flrr is not None and flrr.value == 100
     assert upper is not None and upper.value == 0
-    for metric, region in (("detail_change", "lower_face"), ("pdl", "beard"), ("jaw_width", "face")):
+    for metric, region in (
+        ("detail_change", "lower_face"),
+        ("pdl", "beard"),
+        ("jaw_width", "face"),
+    ):
         figure = result.figure(metric, region)
         assert figure is not None and figure.value is None and figure.reason
     unasked = instrument.measure(portrait, portrait)
@@ -42,7 +46,9 @@ def test_what_the_cut_took_away_is_not_measurable_and_the_rest_is() -> None:
 def test_a_metric_that_is_off_runs_only_where_it_is_asked_for() -> None:
     picture = open_picture(FACE)
     asked = Instrument(extra_metrics=["identity_similarity"])
-    similarity = asked.measure(picture, Picture(picture.pixels.copy())).figure("identity_similarity")
+    similarity = asked.measure(picture, Picture(picture.pixels.copy())).figure(
+        "identity_similarity"
+    )
     asked.close()
     assert similarity is not None and similarity.value == 1
     usual = Instrument()

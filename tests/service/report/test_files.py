@@ -100,7 +100,13 @@ def test_all_four_files_are_written_and_the_manifest_holds_their_hashes(
 ) -> None:
     small = replace(run_data, items=run_data.items[:6])
     files = write_all(small, tmp_path / "out", specs)
-    assert set(files) == {"report.html", "report.json", "measurements.csv", "review.csv", "manifest.json"}
+    assert set(files) == {
+        "report.html",
+        "report.json",
+        "measurements.csv",
+        "review.csv",
+        "manifest.json",
+    }
     manifest = json.loads(files["manifest.json"].read_text())
     for name in ("report.html", "report.json", "measurements.csv"):
         assert (
