@@ -4,7 +4,7 @@ because everything else about the face is equal."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,8 @@ from domain.verdicts import Verdict
 from metrics.statistics.columns import ClaimSpec, column_of, default_claims
 from metrics.statistics.table import Coded, StatisticsError, Table, read
 from metrics.statistics.verdicts import compare, happened, judged, occurring
+
+_ROMAN = ("I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +33,10 @@ def pairs_of(manifest: Sequence[Mapping[str, str]]) -> list[CounterfactualPair]:
     """The pairs that manifest rows (file, pair_base_file, varied_attribute) name.
 
     A partner that is not in the manifest, or a pair whose two values agree, is left out: it
-    cannot show an effect of the attribute.
+    cannot show an effect of the attribute. Where an attribute's values have an order (I to VI,
+    numbers) and take more than two values among the partners, the pairs are pooled into "skin
+    tone towards VI" and "skin tone towards I": few faces are changed to any one value, and a question
+    for each would only thin the evidence out.
     """
     by_file = {row["file"]: row for row in manifest}
     found = []
@@ -47,7 +52,35 @@ def pairs_of(manifest: Sequence[Mapping[str, str]]) -> list[CounterfactualPair]:
                 base["file"], row["file"], attribute, base.get(attribute) or "none", row[attribute]
             )
         )
-    return found
+    return [pooled for a in {p.attribute: None for p in found} for pooled in _pooled(a, found)]
+
+
+def _pooled(attribute: str, pairs: Sequence[CounterfactualPair]) -> list[CounterfactualPair]:
+    mine = [p for p in pairs if p.attribute == attribute]
+    ranks = {v: _rank(v) for p in mine for v in (p.base_value, p.variant_value)}
+    if len({p.variant_value for p in mine}) <= 2 or None in ranks.values():
+        return mine
+    name = attribute.replace("_", " ")
+    order = sorted(ranks, key=lambda value: ranks[value] or 0.0)
+    place = {value: i for i, value in enumerate(order)}
+    return [
+        replace(
+            p,
+            variant_value=f"{name} towards "
+            + (order[-1] if place[p.variant_value] > place[p.base_value] else order[0]),
+        )
+        for p in mine
+    ]
+
+
+def _rank(value: str) -> float | None:
+    """The place of a value in its order: Roman numerals to X, or a number; None where it has none."""
+    if value in _ROMAN:
+        return float(_ROMAN.index(value))
+    try:
+        return float(value)
+    except ValueError:
+        return None
 
 
 def paired_analysis(

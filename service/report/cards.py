@@ -36,7 +36,7 @@ class ToolCard:
 def tool_card(data: RunData, label: str) -> ToolCard:
     """The card of the tool ``label``."""
     items = [i for i in data.counted if i.tool == label]
-    verdicts = [v for v in data.verdicts if v.tool == label]
+    verdicts = [v for v in (*data.paired, *data.verdicts) if v.tool == label]
     kinds = {v.verdict for v in verdicts}
     mark = VerdictKind.INCONCLUSIVE
     if VerdictKind.DISPARITY in kinds:

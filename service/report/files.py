@@ -150,7 +150,7 @@ def _tools(data: RunData) -> list[dict[str, Any]]:
     found = []
     for label, control in tool_order(data):
         items = [i for i in data.items if i.tool == label]
-        verdicts = [v for v in data.verdicts if v.tool == label]
+        verdicts = [v for v in (*data.paired, *data.verdicts) if v.tool == label]
         entry: dict[str, Any] = {
             "label": label,
             "id": items[0].tool_id if items else None,

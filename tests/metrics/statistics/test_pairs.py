@@ -76,3 +76,18 @@ def test_faces_with_different_bases_are_taken_together() -> None:
 def test_pairs_need_portrait_ids() -> None:
     with pytest.raises(StatisticsError, match="portrait_id"):
         paired_analysis(measured(0).drop(columns="portrait_id"), pairs_of(MANIFEST))
+
+
+def test_values_with_an_order_are_pooled_by_the_way_they_were_changed() -> None:
+    rows = [
+        {"file": "a", "pair_base_file": "", "varied_attribute": "", "skin_tone": "III"},
+        {"file": "a1", "pair_base_file": "a", "varied_attribute": "skin_tone", "skin_tone": "I"},
+        {"file": "a5", "pair_base_file": "a", "varied_attribute": "skin_tone", "skin_tone": "V"},
+        {"file": "a6", "pair_base_file": "a", "varied_attribute": "skin_tone", "skin_tone": "VI"},
+    ]
+    assert [(p.variant, p.variant_value) for p in pairs_of(rows)] == [
+        ("a1", "skin tone towards I"),
+        ("a5", "skin tone towards VI"),
+        ("a6", "skin tone towards VI"),
+    ]
+    assert pairs_of(rows[:3])[0].variant_value == "I"
