@@ -71,6 +71,10 @@ class AdapterModule(Protocol):
         ...
 
 
+BROKEN: dict[str, str] = {}
+"""Third parties' tools that could not be loaded, with the reason."""
+
+
 def discover() -> dict[str, tuple[ToolSpec, AdapterModule]]:
     """Every adapter by id: this package's modules, then installed entry points."""
     package = importlib.import_module("adapters")
@@ -78,7 +82,10 @@ def discover() -> dict[str, tuple[ToolSpec, AdapterModule]]:
     for info in sorted(pkgutil.iter_modules(package.__path__), key=lambda i: i.name):
         _register(importlib.import_module(f"adapters.{info.name}"), found)
     for entry in entry_points(group="likeness.adapters"):
-        _register(entry.load(), found)
+        try:
+            _register(entry.load(), found)
+        except Exception as error:  # a stranger's module: it must not take the others down with it
+            BROKEN[entry.name] = f"{type(error).__name__}: {error}"
     return found
 
 

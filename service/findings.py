@@ -229,7 +229,7 @@ def _paired(run: Run, ours: pd.DataFrame) -> list[Verdict]:
         }
         for p in run.portraits
     ]
-    pairs = pairs_of(manifest)
+    pairs = [p for p in pairs_of(manifest) if p.attribute in run.plan.groups]
     if not pairs or ours.empty:
         return []
     plan = run.plan

@@ -41,6 +41,8 @@ class Finished:
     verdicts: Sequence[Verdict]
     table: Sequence[Verdict]
     outcomes: Mapping[str, int]
+    reasons: Mapping[str, int]
+    """Why items have no figures, the most frequent first."""
     controls_ok: bool | None
     standings: Mapping[str, int]
     """Items by their place in the statistics; they add up to all items."""
@@ -88,6 +90,9 @@ def finish(run: Run, say: Callable[[str], None], reviews: Path | None = None) ->
         verdicts=[*found.paired, *found.verdicts],
         table=_first([*found.paired, *found.verdicts]),
         outcomes=Counter(i.outcome.value for i in items),
+        reasons=dict(
+            Counter(f"{i.outcome.value}: {i.reason}" for i in items if i.reason).most_common()
+        ),
         controls_ok=controls_ok(found.controls),
         standings=Counter(cleaning.of(i.item_id).place.value for i in items),
         to_review=len(cleaning.review),

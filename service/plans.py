@@ -15,9 +15,12 @@ from pydantic import BaseModel, ValidationError
 import adapters.contract
 import metrics.contract
 from domain.errors import PlanError
+from domain.measurements import FACE_REGION
 from domain.plan import AuditPlan
+from metrics.regions import NAMES
 
 Path_ = tuple[str | int, ...]
+REGIONS = (FACE_REGION, *(name for name in NAMES if name != FACE_REGION))
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +51,7 @@ def load_plan(path: Path) -> LoadedPlan:
         plan = AuditPlan.model_validate(data)
     except ValidationError as error:
         raise PlanError("\n".join(_messages(path, error, lines))) from None
-    problems = list(_check_tools(plan)) + list(_check_claims(plan))
+    problems = [*_check_tools(plan), *_check_claims(plan), *_check_margins(plan)]
     if problems:
         raise PlanError("\n".join(f"{path}:{_line(lines, loc)}: {say}" for loc, say in problems))
     return LoadedPlan(plan, path, text, (path.parent / plan.portraits.manifest).resolve())
@@ -169,6 +172,18 @@ def _check_tools(plan: AuditPlan) -> Iterable[tuple[Path_, str]]:
             )
 
 
+def _check_margins(plan: AuditPlan) -> Iterable[tuple[Path_, str]]:
+    """A margin is for a metric, "metric/region", "rate", or "metric:below 95"."""
+    known = [*metrics.contract.specs(), "rate", "health"]
+    for name in plan.margins:
+        metric = name.split("/")[0].split(":")[0]
+        if metric in known or metric.startswith(("health", "outcome")):
+            continue
+        close = difflib.get_close_matches(metric, known, n=1, cutoff=0.5)
+        hint = f"; did you mean '{close[0]}'?" if close else ""
+        yield ("margins", name), f"margins.{name}: unknown metric '{metric}'{hint}"
+
+
 def _check_claims(plan: AuditPlan) -> Iterable[tuple[Path_, str]]:
     known = metrics.contract.specs()
     for index, claim in enumerate(plan.claims):
@@ -177,6 +192,10 @@ def _check_claims(plan: AuditPlan) -> Iterable[tuple[Path_, str]]:
             close = difflib.get_close_matches(claim.metric, known, n=1, cutoff=0.5)
             hint = f"; did you mean '{close[0]}'?" if close else ""
             yield (*at, "metric"), f"claims.{index}.metric: unknown metric '{claim.metric}'{hint}"
+        if claim.region not in REGIONS:
+            close = difflib.get_close_matches(claim.region, REGIONS, n=1, cutoff=0.5)
+            hint = f"; did you mean '{close[0]}'?" if close else ""
+            yield (*at, "region"), f"claims.{index}.region: unknown region '{claim.region}'{hint}"
         if (claim.event is None) != (claim.threshold is None):
             yield at, f"claims.{index}: 'event' and 'threshold' go together"
         if claim.attribute not in plan.groups:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import time
 from collections.abc import Mapping, Sequence
@@ -10,7 +11,7 @@ from pathlib import Path
 from uuid import uuid4
 
 import adapters.contract
-from domain.errors import LedgerError, LikenessError
+from domain.errors import LedgerError, LikenessError, PlanError
 from domain.plan import AuditPlan, ToolChoice
 from domain.portraits import Portrait
 from service.controls import control_tools
@@ -19,6 +20,10 @@ from service.portraits import read_manifest, select
 from service.store.blobs import Blobs
 from service.store.ledger import Ledger, now
 from service.versions import installed_versions
+
+MEASURED_GROUP = "measured_ita_group"
+"""The one computed attribute: measured skin tone of the original."""
+DEFAULT_GROUPS = ["gender"]
 
 
 @dataclass(frozen=True)
@@ -47,6 +52,7 @@ def begin(loaded: LoadedPlan, out: Path, resume: bool) -> Run:
     run, or one that was not asked to be resumed."""
     plan = loaded.plan
     portraits = select(read_manifest(loaded.manifest), plan.portraits.where, plan.portraits.limit)
+    _check_groups(loaded, portraits)
     tools = {t.label: t for t in plan.tools}
     added = {t.label: t for t in control_tools(plan, portraits)} if plan.controls else {}
     controls = frozenset(added) - frozenset(tools)
@@ -55,6 +61,8 @@ def begin(loaded: LoadedPlan, out: Path, resume: bool) -> Run:
     ledger_file = out / "ledger.sqlite3"
     if ledger_file.exists() and not resume:
         raise LedgerError(f"{out}: already holds a run; use --resume, or another folder")
+    if resume and not ledger_file.exists():
+        raise LedgerError(f"{out}: holds no run to resume; leave out --resume to begin one")
     try:
         ledger = Ledger(ledger_file)
     except OSError as error:
@@ -65,10 +73,27 @@ def begin(loaded: LoadedPlan, out: Path, resume: bool) -> Run:
     return run
 
 
+def _check_groups(loaded: LoadedPlan, portraits: Sequence[Portrait]) -> None:
+    """A group that no portrait declares is a slip of the pen: refused before anything is run."""
+    known = sorted({name for p in portraits for name in p.attributes} | {MEASURED_GROUP})
+    for name in loaded.plan.groups:
+        if name in known or (name == "age_group" and "age" in known):
+            continue
+        if loaded.plan.groups == DEFAULT_GROUPS:
+            continue
+        close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+        hint = f"; did you mean '{close[0]}'?" if close else ""
+        raise PlanError(
+            f"{loaded.path}: groups: no portrait declares '{name}'{hint} (declared: {', '.join(known)})"
+        )
+
+
 def build_tool(loaded: LoadedPlan, tool: ToolChoice) -> adapters.contract.Adapter:
     """The adapter of one tool, with settings that name files made relative to the plan."""
     spec = adapters.contract.discover()[tool.id][0]
     settings = dict(tool.settings)
+    if "cwd" in spec.path_settings:  # programs and scripts named in a plan lie beside it
+        settings.setdefault("cwd", ".")
     for name in spec.path_settings:
         if isinstance(settings.get(name), str):
             settings[name] = str(loaded.path.parent.resolve() / settings[name])
@@ -81,7 +106,8 @@ def _spec(loaded: LoadedPlan, tool: ToolChoice) -> adapters.contract.ToolSpec:
     try:
         adapter = build_tool(loaded, tool)
     except LikenessError as error:
-        raise LikenessError(f"{loaded.path}: tool '{tool.label}': {error}") from None
+        said = str(error).removeprefix(f"tool '{tool.id}': ")
+        raise LikenessError(f"{loaded.path}: tool '{tool.label}': {said}") from None
     adapter.close()
     return adapter.spec
 

@@ -129,7 +129,9 @@ def _rates(out: Finding, contrast: Contrast, index: int, alpha: float) -> None:
 
 def _figures(out: Finding, contrast: Contrast, index: int) -> None:
     sides = (contrast.first, contrast.second)
-    out.estimates = tuple(_estimate(g, s, index) for g, s in zip(out.groups, sides, strict=True))
+    out.estimates = tuple(
+        _estimate(g, s, index, out.column.metric) for g, s in zip(out.groups, sides, strict=True)
+    )
     _paired_bounds(out, contrast, index)
     if contrast.paired is not None:
         d = contrast.paired[:, index]
@@ -154,10 +156,14 @@ def _paired_bounds(out: Finding, contrast: Contrast, index: int) -> None:
         out.p_equivalence = float(contrast.equivalence(np.full(len(contrast.p), margin))[index])
 
 
-def _estimate(group: str, side: Side, index: int) -> GroupEstimate:
+def _estimate(group: str, side: Side, index: int, metric: str) -> GroupEstimate:
+    """The interval is cut at the ends of what the metric can be: no retention above 100 %."""
+    known = facts(metric)
+    low = max(float(side.low[index]), -math.inf if known.low is None else known.low)
+    high = min(float(side.high[index]), math.inf if known.high is None else known.high)
     return GroupEstimate(
         group, int(side.summary.n[index]), int(side.items[index]),
-        _number(side.summary.mean[index]), _number(side.low[index]), _number(side.high[index]),
+        _number(side.summary.mean[index]), _number(low), _number(high),
     )  # fmt: skip
 
 

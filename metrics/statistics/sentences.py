@@ -7,7 +7,7 @@ import math
 from domain.measurements import FACE_REGION
 from domain.verdicts import GroupEstimate, Verdict, VerdictKind
 from metrics.statistics.columns import Column
-from metrics.statistics.facts import OUTCOME_WORDS, badness, facts
+from metrics.statistics.facts import OUTCOME_WORDS, badness, facts, is_known
 
 
 def sentence(verdict: Verdict, column: Column) -> str:
@@ -35,6 +35,8 @@ def worse_group(estimates: tuple[GroupEstimate, ...], column: Column) -> str | N
     bad = []
     for e in estimates:
         value = e.estimate if e.estimate is not None else 0.0
+        if not column.is_rate and not is_known(column.metric):
+            return None  # which way is harm is not declared: no group is named as the harmed one
         if column.is_rate:
             bad.append(value if column.event_is_harm else -value)
         else:

@@ -234,7 +234,12 @@ def _why(found: Finding, alpha: float, apart: bool) -> str | None:
         return "with so few subjects no test can tell chance from a real difference"
     if found.p < alpha <= found.p_adjusted:
         return "the difference does not survive the correction for the number of claims"
-    return "the data allow both no difference and one beyond the margin"
+    few = min(found.n.values()) < EQUIVALENCE_SUBJECTS
+    if few and all(abs(end) < found.column.margin for end in found.interval):
+        why = "the interval lies inside the margin, but there are too few subjects to rely on it"
+    else:
+        why = "the data allow both no difference and one beyond the margin"
+    return why
 
 
 def _needed(found: Finding, alpha: float, asked: int) -> int | None:

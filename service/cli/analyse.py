@@ -102,6 +102,7 @@ def run(
     asked: dict[str, Any] = {"claims": claims, "margins": margins}
     asked |= {"alpha": chosen.alpha, "seed": chosen.seed}
     alone, pairs = split(rows)
+    pairs = [p for p in pairs if p.attribute in chosen.attributes()]
     try:
         verdicts = analyse(alone, attributes=chosen.attributes(), **asked)
         if pairs:

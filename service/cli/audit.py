@@ -22,6 +22,7 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
+from domain.errors import LikenessError
 from service import settings
 from service.gate import decide_audit
 
@@ -63,6 +64,8 @@ def audit(
 
     Exit 0 when the audit ended, 2 when it could not run; with --gate also 1 and 3.
     """
+    if reviews is not None and not resume:
+        raise LikenessError("--reviews go back into a run that is there: use --resume with them")
     # pandas and the statistics take a second to load, which only this command should pay
     from service.engine.local import Machine, run_audit
     from service.plans import load_plan
@@ -161,7 +164,7 @@ def _answer(done: Finished, seconds: float) -> dict[str, object]:
 
 def _show(done: Finished, seconds: float) -> None:
     console = Console(file=sys.stdout)
-    table = Table("verdict", "finding", title="Claims named in the plan", show_lines=True)
+    table = Table("verdict", "finding", title="Claims made before the run", show_lines=True)
     table.columns[0].no_wrap = True
     for v in done.table:
         table.add_row(Text(v.verdict.value), Text(v.sentence))
@@ -171,6 +174,8 @@ def _show(done: Finished, seconds: float) -> None:
         console.print(Text(f"{left} more comparisons are in the report."))
     outcomes = ", ".join(f"{count} {name}" for name, count in done.outcomes.items())
     console.print(Text(f"items: {outcomes}"))
+    for reason, count in list(done.reasons.items())[:5]:
+        console.print(Text(f"  {count} x {reason}"))
     standings = ", ".join(f"{count} {name}" for name, count in done.standings.items())
     console.print(Text(f"standing: {standings}; {done.to_review} listed in review.csv"))
     console.print(Text(f"controls: {CONTROLS[done.controls_ok]}"))

@@ -73,7 +73,8 @@ def readable(instrument: Instrument, original: Path, edited: Path) -> PairResult
     """Measure two files. Raises LikenessError in one line when one of them cannot be read."""
     for path in (original, edited):
         if not path.is_file():
-            raise LikenessError(f"{printable(str(path))}: no such file")
+            what = "a folder, not a file" if path.is_dir() else "no such file"
+            raise LikenessError(f"{printable(str(path))}: {what}")
     result = instrument.measure_files(original, edited)
     if result.outcome in UNREADABLE:
         path = original if result.outcome is Outcome.ORIGINAL_UNREADABLE else edited
@@ -100,6 +101,8 @@ def read_pairs(path: Path) -> list[tuple[str, str]]:
 
 def _batch(instrument: Instrument, path: Path, as_json: bool) -> None:
     pairs = read_pairs(path)
+    if not pairs:
+        raise LikenessError(f"{printable(str(path))}: no pairs under the header")
     progress = Console(stderr=True)
     lines = track(
         _answers(instrument, path.parent, pairs), "measuring", total=len(pairs), console=progress
@@ -109,7 +112,7 @@ def _batch(instrument: Instrument, path: Path, as_json: bool) -> None:
             print(json.dumps(answer), flush=True)
         else:
             score = answer["health"]["score"]
-            said = answer["reason"] or f"health {score:.0f}" if score is not None else "no score"
+            said = answer["reason"] or ("no score" if score is None else f"health {score:.0f}")
             print(f"{printable(answer['edited'])}: {answer['outcome']}: {said}", flush=True)
 
 

@@ -12,6 +12,7 @@ from rich.table import Table
 
 import adapters.contract
 from domain.edits import Task
+from service.cli.escape import printable
 
 
 def register(app: typer.Typer) -> None:
@@ -22,6 +23,8 @@ def register(app: typer.Typer) -> None:
 def tools(as_json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False) -> None:
     """List every tool with its tasks, size rule, masks and price."""
     found = [spec for spec, _ in adapters.contract.discover().values()]
+    for name, why in adapters.contract.BROKEN.items():
+        print(f"tool '{name}' could not be loaded: {printable(why)}", file=sys.stderr)
     if as_json:
         for spec in found:
             print(json.dumps(_facts(spec)))

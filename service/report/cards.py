@@ -68,7 +68,7 @@ def _tallies(verdicts: Sequence[Verdict]) -> list[Tally]:
     """Claims of the plan apart from the exploratory rest, where the statistics tell them apart."""
     rest = [v for v in verdicts if v.details.get("family") == "exploratory"]
     named = [v for v in verdicts if v not in rest]
-    title = "Named in the plan" if rest else ""
+    title = "Claimed before the run" if rest else ""
     families = [(title, named), ("Also looked at" if named else "Looked at", rest)]
     return [Tally(name, _counts(family)) for name, family in families if family]
 

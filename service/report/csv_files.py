@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 
 from service.report.groups import NO_GROUPS, Grouping
 from service.report.model import Cleaning, ItemRow, MeasurementRow, RunData
@@ -40,13 +41,14 @@ an apostrophe."""
 
 REVIEW_HEAD = ("item_id", "rule", "look_at", "original", "edited")
 """Columns of review.csv; reviews come back as item_id, reviewer, decision, reason."""
+_NUMBER = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?")
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 
 def neutral(cell: object) -> str:
     """A cell that no spreadsheet takes for a formula: a leading = + - @ tab or newline is quoted."""
     text = str(cell)
-    return "'" + text if text.startswith(_FORMULA) else text
+    return "'" + text if text.startswith(_FORMULA) and not _NUMBER.fullmatch(text) else text
 
 
 def decimal(value: float | None) -> str:

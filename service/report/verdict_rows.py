@@ -113,9 +113,11 @@ def _notes(v: Verdict) -> list[str]:
     notes = []
     if v.reason and v.reason not in v.sentence:
         notes.append(v.reason)
-    notes += [
-        f"{say}: {v.details[key]} {v.unit}." for key, say in _BESIDE.items() if key in v.details
-    ]
+    for key, say in _BESIDE.items():
+        told = v.details.get(key)
+        if told:
+            unit = "" if str(told).startswith("cannot") else f" {v.unit}"
+            notes.append(f"{say}: {told}{unit}.")
     wanted = v.verdict is VerdictKind.INCONCLUSIVE and v.needed_n is not None
     if wanted and "would settle" not in v.sentence:
         notes.append(f"About {v.needed_n:,} people a group would settle it at 80 % power.")

@@ -222,7 +222,7 @@ def tool_line(verdicts: Sequence[Verdict], attributes: Sequence[str]) -> str:
         return "No comparison between groups could be made; see the outcomes below."
     named = [v for v in verdicts if v.details.get("family") not in (None, "exploratory")]
     groups = ", ".join(words(a) for a in attributes) or "the groups"
-    asked = " named in the plan" if named else f" by {groups}"
+    asked = " claimed before the run" if named else f" by {groups}"
     return _without_difference(named or verdicts, asked)
 
 

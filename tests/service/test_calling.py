@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from adapters.contract import ToolSpec
 from domain.edits import Edited, EditOutcome, EditRequest, Failed, Refused, Task
+from domain.errors import LikenessError
+from preprocess.decode import encode_png
 from service import audit, calling, runs
 from service.measuring import Instrument
 from service.plans import load_plan
@@ -139,3 +143,33 @@ def test_what_is_sent_is_upright_without_metadata_and_names_its_face(run: runs.R
     assert b"eXIf" not in request.picture and b"iCCP" not in request.picture
     assert (request.width, request.height) == (720, 960)
     assert request.face_box is not None and request.original_name == "images/id01_base.jpg"
+
+
+def test_a_group_that_nobody_declares_is_refused_before_any_call(tmp_path: Path) -> None:
+    plan = tmp_path / "plan.yaml"
+    text = PLAN.format(manifest=REPO / "samples" / "portraits" / "manifest.csv")
+    plan.write_text(text + "groups: [gendr]\n")
+    with pytest.raises(LikenessError, match="no portrait declares 'gendr'; did you mean 'gender'"):
+        runs.begin(load_plan(plan), tmp_path / "out", resume=False)
+    assert not (tmp_path / "out").exists()
+
+
+def test_there_must_be_a_run_to_resume(tmp_path: Path) -> None:
+    plan = tmp_path / "plan.yaml"
+    plan.write_text(PLAN.format(manifest=REPO / "samples" / "portraits" / "manifest.csv"))
+    with pytest.raises(LikenessError, match="holds no run to resume"):
+        runs.begin(load_plan(plan), tmp_path / "out", resume=True)
+
+
+def test_a_program_named_in_a_plan_runs_in_the_plans_folder(tmp_path: Path) -> None:
+    plan = tmp_path / "plan.yaml"
+    manifest = REPO / "samples" / "portraits" / "manifest.csv"
+    tool = f"{{id: command, name: t, settings: {{argv: [{sys.executable}, t.py, '{{input}}', '{{output}}']}}}}"
+    text = PLAN.format(manifest=manifest).replace("{id: identity, name: tool}", tool)
+    (tmp_path / "t.py").write_text("import shutil, sys; shutil.copy(*sys.argv[1:])")
+    plan.write_text(text)
+    loaded = load_plan(plan)
+    adapter = runs.build_tool(loaded, loaded.plan.tools[0])
+    png = encode_png(np.zeros((32, 32, 3), np.uint8))
+    answer = adapter.edit(EditRequest("i", Task.RETOUCH, png, width=32, height=32))
+    assert isinstance(answer, Edited) and answer.picture == png

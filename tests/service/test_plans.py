@@ -74,6 +74,13 @@ def test_a_claim_about_an_attribute_outside_groups_is_refused(tmp_path: Path) ->
     assert "'age' is not among groups (gender)" in said
 
 
+def test_a_margin_or_region_that_is_none_names_the_near_miss(tmp_path: Path) -> None:
+    said = refusal(tmp_path, GOOD + "margins: {flr: 5}\n")
+    assert ":9: margins.flr: unknown metric 'flr'; did you mean 'flrr'?" in said
+    said = refusal(tmp_path, GOOD.replace("attribute: gender}", "attribute: gender, region: brd}"))
+    assert ":8: claims.0.region: unknown region 'brd'; did you mean 'beard'?" in said
+
+
 def test_two_tools_of_one_name_are_refused(tmp_path: Path) -> None:
     said = refusal(tmp_path, GOOD.replace("  - id: identity", "  - id: identity\n  - id: identity"))
     assert ":6: tools.1: two tools are called 'identity'" in said

@@ -88,7 +88,7 @@ function filterVerdicts() {
   const fitting = rows.filter((r) => Object.entries(want).every(([k, v]) => !v || r.dataset[k] === v));
   const shownRows = new Set(allVerdicts ? fitting : fitting.slice(0, VERDICTS_FIRST));
   for (const row of rows) row.hidden = !shownRows.has(row);
-  byId("verdict-count").textContent = `${shownRows.size} of ${count(rows.length, "comparison")}: differences found first, then claims named in the plan`;
+  byId("verdict-count").textContent = `${shownRows.size} of ${count(rows.length, "comparison")}: differences found first, then claims made before the run`;
   byId("verdict-more").hidden = shownRows.size === fitting.length;
   byId("verdict-more").textContent = `Show all ${fitting.length}`;
 }

@@ -259,3 +259,15 @@ def test_the_group_harmed_more_is_the_one_further_from_perfect() -> None:
     )
     v = analyse(rows, attributes=["gender"], explore=False)[0]
     assert v.details["worse_group"] == "men"
+
+
+def test_no_group_is_called_the_harmed_one_where_the_metrics_direction_is_unknown() -> None:
+    v = one(normal(3.0), FIGURE)
+    assert v.verdict is VerdictKind.DISPARITY
+    assert "Harmed more" not in v.sentence and "The groups differ" in v.sentence
+
+
+def test_no_interval_of_a_group_reaches_beyond_what_the_metric_can_be() -> None:
+    rows = rows_of({"men": [100.0, 100.0, 60.0], "women": [100.0, 98.0, 99.0]}, "flrr")
+    v = one(rows, ClaimSpec(metric="flrr", attribute="gender"))
+    assert all(e.high is not None and e.high <= 100 for e in v.estimates)
