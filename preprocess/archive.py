@@ -260,7 +260,9 @@ def _shortened(name: str) -> str:
     if not dot or len(ending.encode()) > 12:
         stem, dot, ending = name, "", ""
     room = _NAME_BYTES - len((dot + ending).encode())
-    return stem.encode()[:room].decode("utf-8", "ignore") + dot + ending
+    cut = stem.encode()[:room].decode("utf-8", "ignore")
+    # a cut may end in a space or a dot that was inside the name before
+    return (cut + dot + ending).rstrip(" .")
 
 
 def _unique(name: str, taken: set[str]) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from domain.errors import PictureRejected
@@ -100,6 +100,7 @@ def test_noise_behind_the_signature_is_refused_by_name(noise: bytes) -> None:
         list(open_archive(b"PK\3\4" + noise).entries())
 
 
+@example("0000" + "\U0001d400" * 25 + "\U0001d4a9" * 3 + " \U0001d4a9")
 @given(st.text(max_size=300))
 def test_a_cleaned_name_is_one_safe_component(name: str) -> None:
     cleaned = clean_name(name)
