@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
+
 
 class LikenessError(Exception):
     """Base of every expected failure. ``str(error)`` is one clear line without a traceback."""
@@ -38,3 +41,10 @@ class ExtraMissing(LikenessError):
 
 class LedgerError(LikenessError):
     """The ledger of a run cannot be opened, or belongs to another plan."""
+
+
+def did_you_mean(word: str, known: Iterable[str], cutoff: float = 0.6) -> str:
+    """The tail of a message about a misspelt ``word``: "; did you mean 'noise'?" where one of
+    ``known`` is near enough (difflib ratio of at least ``cutoff``), else ""."""
+    close = difflib.get_close_matches(word, list(known), n=1, cutoff=cutoff)
+    return f"; did you mean '{close[0]}'?" if close else ""

@@ -11,14 +11,15 @@ import pandas as pd
 from domain.measurements import FACE_REGION, Status
 from domain.verdicts import Verdict, VerdictKind
 from metrics.statistics import (
+    CounterfactualPair,
     StatisticsError,
     adjusted_difference,
     analyse,
     check_controls,
     net_of_instrument,
     paired_analysis,
-    pairs_of,
 )
+from service.partners import split
 from service.report.model import (
     COUNTED,
     Cleaning,
@@ -63,23 +64,16 @@ def draw(
     """
     everything = analysis_rows(run, items, figures, instrument)
     rows = everything[[cleaning.counted(i) for i in everything["item_id"]]]
-    alone = _unpaired(run, rows)
+    alone, pairs = split(rows)
     ours = ~alone["tool"].isin(run.controls)
     controls = _controls(run, alone[~ours])
     verdicts = _groups(run, alone[ours], alone)
     verdicts = _with_the_excluded(run, verdicts, everything, cleaning)
-    paired = _paired(run, rows[~rows["tool"].isin(run.controls)])
+    paired = _paired(run, rows[~rows["tool"].isin(run.controls)], pairs)
     if controls_ok(controls) is False:
         verdicts = [_untrusted(v) for v in verdicts]
         paired = [_untrusted(v) for v in paired]
     return Findings(verdicts, paired, controls)
-
-
-def _unpaired(run: Run, rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows less counterfactual partners; all of them where nothing else is there."""
-    partners = {p.portrait_id for p in run.portraits if p.pair_base_file}
-    alone = rows[~rows["portrait_id"].isin(partners)]
-    return rows if alone.empty else alone
 
 
 def analysis_rows(
@@ -117,6 +111,8 @@ def _item_columns(
         "item_id": item.item_id,
         "portrait_id": item.portrait_id,
         "subject_id": item.subject_id,
+        "pair_base": item.pair_base,
+        "varied_attribute": item.varied_attribute,
         "tool": item.tool,
         "task": item.task,
         "perturbation": item.perturbation,
@@ -152,7 +148,7 @@ def _with_the_excluded(
     """Named verdicts with what they would be, had conflicts and reviews taken nothing out: whoever
     excludes items must show that the finding does not hang on it."""
     back = everything[[cleaning.of(i).place in PUT_BACK for i in everything["item_id"]]]
-    back = _unpaired(run, back[~back["tool"].isin(run.controls)])
+    back, _ = split(back[~back["tool"].isin(run.controls)])
     if all(cleaning.counted(i) for i in back["item_id"].unique()):
         return verdicts
     plan = run.plan
@@ -219,17 +215,8 @@ def _spelt(effect: float, low: float, high: float) -> str:
 # Pairs and controls --------------------------------------------------------------------------
 
 
-def _paired(run: Run, ours: pd.DataFrame) -> list[Verdict]:
-    manifest = [
-        {
-            **p.attributes,
-            "file": p.portrait_id,
-            "pair_base_file": p.pair_base_file,
-            "varied_attribute": p.varied_attribute,
-        }
-        for p in run.portraits
-    ]
-    pairs = [p for p in pairs_of(manifest) if p.attribute in run.plan.groups]
+def _paired(run: Run, ours: pd.DataFrame, found: Sequence[CounterfactualPair]) -> list[Verdict]:
+    pairs = [p for p in found if p.attribute in run.plan.groups]
     if not pairs or ours.empty:
         return []
     plan = run.plan

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 
 import adapters.contract
 import metrics.contract
-from domain.errors import PlanError
+from domain.errors import PlanError, did_you_mean
 from domain.measurements import FACE_REGION
 from domain.plan import AuditPlan
 from metrics.regions import NAMES
@@ -100,8 +99,7 @@ def _messages(path: Path, error: ValidationError, lines: Mapping[Path_, int]) ->
         at = item["loc"]
         key = ".".join(str(part) for part in at)
         if item["type"] == "extra_forbidden":
-            close = difflib.get_close_matches(str(at[-1]), _siblings(at[:-1]), n=1, cutoff=0.5)
-            hint = f"; did you mean '{close[0]}'?" if close else ""
+            hint = did_you_mean(str(at[-1]), _siblings(at[:-1]), 0.5)
             yield f"{path}:{_line(lines, at)}: {key}: unknown key{hint}"
         elif item["type"] == "missing":
             yield f"{path}:{_line(lines, at[:-1])}: {key}: this key is required"
@@ -113,9 +111,8 @@ def _messages(path: Path, error: ValidationError, lines: Mapping[Path_, int]) ->
 def _value_hint(item: Any) -> str:
     expected = str(item.get("ctx", {}).get("expected", ""))
     options = [part.strip(" '") for part in expected.replace(" or ", ", ").split(",") if part]
-    close = difflib.get_close_matches(str(item.get("input")), options, n=1, cutoff=0.5)
     said = f" (here: {item['input']!r})" if isinstance(item.get("input"), str | int | float) else ""
-    return said + (f"; did you mean '{close[0]}'?" if close else "")
+    return said + did_you_mean(str(item.get("input")), options, 0.5)
 
 
 def _siblings(at: Sequence[str | int]) -> list[str]:
@@ -148,8 +145,7 @@ def _check_tools(plan: AuditPlan) -> Iterable[tuple[Path_, str]]:
     labels: dict[str, int] = {}
     for index, tool in enumerate(plan.tools):
         if tool.id not in known:
-            close = difflib.get_close_matches(tool.id, known, n=1, cutoff=0.5)
-            hint = f"; did you mean '{close[0]}'?" if close else ""
+            hint = did_you_mean(tool.id, known, 0.5)
             yield (
                 ("tools", index, "id"),
                 (f"tools.{index}.id: unknown tool '{tool.id}'{hint} (known: {', '.join(known)})"),
@@ -179,8 +175,7 @@ def _check_margins(plan: AuditPlan) -> Iterable[tuple[Path_, str]]:
         metric = name.split("/")[0].split(":")[0]
         if metric in known or metric.startswith(("health", "outcome")):
             continue
-        close = difflib.get_close_matches(metric, known, n=1, cutoff=0.5)
-        hint = f"; did you mean '{close[0]}'?" if close else ""
+        hint = did_you_mean(metric, known, 0.5)
         yield ("margins", name), f"margins.{name}: unknown metric '{metric}'{hint}"
 
 
@@ -189,12 +184,10 @@ def _check_claims(plan: AuditPlan) -> Iterable[tuple[Path_, str]]:
     for index, claim in enumerate(plan.claims):
         at: Path_ = ("claims", index)
         if claim.metric not in known and not claim.metric.startswith(("health", "outcome:")):
-            close = difflib.get_close_matches(claim.metric, known, n=1, cutoff=0.5)
-            hint = f"; did you mean '{close[0]}'?" if close else ""
+            hint = did_you_mean(claim.metric, known, 0.5)
             yield (*at, "metric"), f"claims.{index}.metric: unknown metric '{claim.metric}'{hint}"
         if claim.region not in REGIONS:
-            close = difflib.get_close_matches(claim.region, REGIONS, n=1, cutoff=0.5)
-            hint = f"; did you mean '{close[0]}'?" if close else ""
+            hint = did_you_mean(claim.region, REGIONS, 0.5)
             yield (*at, "region"), f"claims.{index}.region: unknown region '{claim.region}'{hint}"
         if (claim.event is None) != (claim.threshold is None):
             yield at, f"claims.{index}: 'event' and 'threshold' go together"

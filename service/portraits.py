@@ -8,7 +8,7 @@ import io
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from domain.errors import ManifestError
+from domain.errors import ManifestError, did_you_mean
 from domain.portraits import Portrait
 
 REQUIRED = ("file", "subject_id")
@@ -109,8 +109,7 @@ def select(
     known = {k for p in rows for k in p.attributes} | {"varied_attribute", "subject_id"}
     for key in where:
         if key not in known:
-            close = difflib.get_close_matches(key, sorted(known), n=1)
-            hint = f"; did you mean '{close[0]}'?" if close else ""
+            hint = did_you_mean(key, sorted(known))
             raise ManifestError(f"portraits.where: no portrait has an attribute '{key}'{hint}")
     kept = [p for p in rows if all(_value(p, k) in v for k, v in where.items())]
     if not kept:

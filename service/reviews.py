@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import csv
-import difflib
 import io
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from domain.errors import LikenessError
+from domain.errors import LikenessError, did_you_mean
 from service.report.model import ItemRow, Review
 
 COLUMNS = ("item_id", "reviewer", "decision", "reason")
@@ -55,8 +54,7 @@ def _word(review: Review) -> str:
 def _columns(path: Path, have: list[str]) -> None:
     for name in COLUMNS:
         if name not in have:
-            close = difflib.get_close_matches(name, have, n=1, cutoff=0.6)
-            hint = f"; did you mean '{close[0]}'?" if close else ""
+            hint = did_you_mean(name, have, 0.6)
             raise LikenessError(
                 f"{path}: line 1: no column '{name}'{hint} (columns: {', '.join(have)})"
             )
@@ -90,8 +88,7 @@ def check_reviews(path: Path, reviews: Iterable[Review], items: Iterable[ItemRow
     for review in reviews:
         item = known.get(review.item_id)
         if item is None:
-            close = difflib.get_close_matches(review.item_id, known, n=1, cutoff=0.8)
-            hint = f"; did you mean '{close[0]}'?" if close else ""
+            hint = did_you_mean(review.item_id, known, 0.8)
             raise LikenessError(f"{path}: this run has no item '{review.item_id}'{hint}")
         if item.control:
             raise LikenessError(

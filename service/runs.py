@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import time
 from collections.abc import Mapping, Sequence
@@ -11,7 +10,7 @@ from pathlib import Path
 from uuid import uuid4
 
 import adapters.contract
-from domain.errors import LedgerError, LikenessError, PlanError
+from domain.errors import LedgerError, LikenessError, PlanError, did_you_mean
 from domain.plan import AuditPlan, ToolChoice
 from domain.portraits import Portrait
 from service.controls import control_tools
@@ -81,8 +80,7 @@ def _check_groups(loaded: LoadedPlan, portraits: Sequence[Portrait]) -> None:
             continue
         if loaded.plan.groups == DEFAULT_GROUPS:
             continue
-        close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-        hint = f"; did you mean '{close[0]}'?" if close else ""
+        hint = did_you_mean(name, known, 0.5)
         raise PlanError(
             f"{loaded.path}: groups: no portrait declares '{name}'{hint} (declared: {', '.join(known)})"
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from domain.errors import LikenessError
+from domain.errors import LikenessError, did_you_mean
 from domain.measurements import FACE_REGION, Outcome, Status
 
 Codes = npt.NDArray[np.int64]
@@ -140,8 +139,7 @@ def _need(frame: pd.DataFrame, wanted: Sequence[str], what: str = "column") -> N
     have = [str(c) for c in frame.columns]
     for name in wanted:
         if name not in have:
-            close = difflib.get_close_matches(name, have, n=1, cutoff=0.6)
-            hint = f"; did you mean '{close[0]}'?" if close else ""
+            hint = did_you_mean(name, have, 0.6)
             raise StatisticsError(f"no {what} '{name}'{hint} (columns: {', '.join(have[:30])})")
 
 

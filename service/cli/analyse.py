@@ -15,7 +15,7 @@ import typer
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from domain.errors import LikenessError, PlanError
+from domain.errors import LikenessError, PlanError, did_you_mean
 from domain.plan import AuditPlan, Claim
 from domain.verdicts import Verdict, VerdictKind
 from metrics.statistics import StatisticsError, analyse, paired_analysis
@@ -192,8 +192,7 @@ def load_measurements(path: Path, attributes: Iterable[str] = ()) -> pd.DataFram
     frame.columns = [str(c).strip() for c in frame.columns]
     for name in [*_REQUIRED, *attributes]:
         if name not in frame.columns:
-            close = difflib.get_close_matches(name, list(frame.columns), n=1, cutoff=0.6)
-            hint = f"; did you mean '{close[0]}'?" if close else ""
+            hint = did_you_mean(name, list(frame.columns), 0.6)
             what = "column" if name in _REQUIRED else "attribute"
             have = ", ".join(str(c) for c in frame.columns[:30])
             raise LikenessError(f"{path}: no {what} '{name}'{hint} (columns: {have})")
@@ -250,8 +249,7 @@ def load_analysis_plan(path: Path) -> AnalysisPlan:
     known = {*AnalysisPlan.model_fields, *AuditPlan.model_fields}
     for key in data:
         if key not in known:
-            close = difflib.get_close_matches(str(key), sorted(known), n=1, cutoff=0.5)
-            hint = f"; did you mean '{close[0]}'?" if close else ""
+            hint = did_you_mean(str(key), sorted(known), 0.5)
             raise PlanError(f"{path}:{_line(node, (key,))}: {key}: unknown key{hint}")
     try:
         return AnalysisPlan.model_validate(data)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import difflib
 import io
 import json
 import os
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from domain.errors import LikenessError, ManifestError
+from domain.errors import LikenessError, ManifestError, did_you_mean
 from service.cli.escape import printable
 
 if TYPE_CHECKING:
@@ -109,8 +108,7 @@ def _strata(manifest: Path, strata: str, columns: Sequence[str]) -> list[str]:
             raise ManifestError(f"--strata: '{name}' tells portraits apart, it makes no strata")
         if name in columns or (name == "age_group" and "age" in columns):
             continue
-        close = difflib.get_close_matches(name, columns, n=1, cutoff=0.5)
-        hint = f"; did you mean '{close[0]}'?" if close else ""
+        hint = did_you_mean(name, columns, 0.5)
         raise ManifestError(f"{manifest}: no column '{name}'{hint} (columns: {', '.join(columns)})")
     return names
 
