@@ -6,9 +6,12 @@ what preprocess does with a stranger's file.
 
 from __future__ import annotations
 
+from io import BytesIO
+
 import cv2
 import numpy as np
 import numpy.typing as npt
+from PIL import Image
 
 from domain.edits import EditRequest
 from domain.pictures import RgbPixels
@@ -34,6 +37,57 @@ def write_png(pixels: npt.NDArray[np.uint8]) -> bytes:
 def write_jpeg(pixels: RgbPixels, quality: int) -> bytes:
     """Baseline JPEG, 4:2:0, at ``quality`` 1-100."""
     return _encode(".jpg", pixels, [cv2.IMWRITE_JPEG_QUALITY, quality])
+
+
+def mask_png(request: EditRequest) -> bytes:
+    """The canonical mask as an 8-bit grey PNG, white where the tool shall edit. Raises ValueError
+    when the request has none, or one that is empty: a tool would bill it and edit nothing."""
+    if request.mask is None:
+        raise ValueError("the request has no mask")
+    if not request.mask.values.any():
+        raise ValueError("the mask is empty: nothing would be edited")
+    return write_png(request.mask.values)
+
+
+def mask_as_alpha(request: EditRequest) -> bytes:
+    """The mask as an RGBA PNG that is transparent (alpha 0) where the tool shall edit and opaque
+    elsewhere, as OpenAI takes it. The colours are black: they carry nothing. Raises as ``mask_png``."""
+    mask_png(request)
+    assert request.mask is not None
+    values = request.mask.values
+    rgba = np.zeros((*values.shape, 4), dtype=np.uint8)
+    rgba[..., 3] = 255 - values
+    done, data = cv2.imencode(".png", rgba)
+    if not done:
+        raise ValueError("the mask cannot be written as PNG")
+    return bytes(data.tobytes())
+
+
+def media_type_of(data: bytes) -> str:
+    """What a body is by its first bytes: "image/png", "image/jpeg", "image/webp", "image/avif",
+    "image/gif"; "" for anything that is no picture a browser would show."""
+    if data[:8] == b"\x89PNG\r\n\x1a\n":
+        return "image/png"
+    if data[:3] == b"\xff\xd8\xff":
+        return "image/jpeg"
+    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
+        return "image/webp"
+    if data[4:8] == b"ftyp" and data[8:12] in (b"avif", b"avis", b"mif1", b"heic"):
+        return "image/avif" if data[8:12].startswith(b"avi") else "image/heif"
+    return "image/gif" if data[:4] == b"GIF8" else ""
+
+
+def size_note(data: bytes, request: EditRequest) -> dict[str, str]:
+    """{"note": ...} when the result came back at another size than it was asked at, else {}. What
+    cannot be read is the decode gate's matter, not ours."""
+    try:
+        with Image.open(BytesIO(data)) as opened:  # reads the header alone
+            width, height = opened.size
+    except Exception:
+        return {}
+    if not request.width or (width, height) == (request.width, request.height):
+        return {}
+    return {"note": f"asked for {request.width}x{request.height}, got {width}x{height}"}
 
 
 def face_area(request: EditRequest, pixels: RgbPixels) -> tuple[slice, slice]:

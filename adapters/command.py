@@ -14,7 +14,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, model_validator
 
-from adapters.codec import read_rgb, write_png
+from adapters.codec import size_note, write_png
 from adapters.command_process import Ended, run_program
 from adapters.contract import Adapter, MaskSupport, ToolSpec
 from adapters.guard import Settings, failures_are_answers, one_line, read_settings
@@ -187,15 +187,4 @@ class CommandTool:
         if facts.st_size > self._limit:
             return Failed(f"the program's {{output}} is over {self._settings.max_output_mb:g} MB")
         data = output.read_bytes()
-        return Edited(data, _size_note(data, request))
-
-
-def _size_note(data: bytes, request: EditRequest) -> dict[str, str]:
-    """Say so when the result came back at another size; unreadable bytes are the gate's matter."""
-    try:
-        height, width = read_rgb(data).shape[:2]
-    except ValueError:
-        return {}
-    if not request.width or (width, height) == (request.width, request.height):
-        return {}
-    return {"note": f"asked for {request.width}x{request.height}, got {width}x{height}"}
+        return Edited(data, size_note(data, request))

@@ -16,6 +16,7 @@ from typing import Any, Literal, Protocol
 from domain.edits import EditOutcome, EditRequest, Task
 from domain.errors import ExtraMissing, LikenessError
 from domain.sizing import SizeRule
+from domain.tools import Price, RateLimit
 
 MaskSupport = Literal["enforced", "advisory", "none"]
 
@@ -37,17 +38,32 @@ class ToolSpec:
     extra: str | None = None
     """The optional extra that brings its packages, if any."""
     price_note: str = "free, local"
-    rate_limit: str = "none"
     licence: str = ""
     path_settings: tuple[str, ...] = ()
     """Settings that name files; in a plan they are relative to the plan's folder."""
     generates: bool = False
     """Makes a picture from text alone: the request has no original."""
+    remote: bool = False
+    """The work is done on another machine: waiting for it takes no processor from other tools."""
+    concurrency: int = 1
+    """Calls at once, unless the plan says otherwise. Above 1, ``edit`` must be safe in threads."""
+    rate: RateLimit | None = None
+    """The maker's published limit; the plan can set a lower one."""
+    price: Price | None = None
+    """None: not known (``remote``) or nothing (otherwise)."""
+    key_env: str | None = None
+    """The environment variable that holds the key by default; "" when a key is optional and has no
+    usual name; None when the tool knows no key. The key arrives as ``settings["key"]``, a
+    pydantic SecretStr, put there by whoever builds the tool: a plan never holds one."""
+    key_needed: bool = False
+    refuses: tuple[str, ...] = ()
+    """What the tool would not take, a sentence each, for ``likeness tools check``."""
 
 
 class Adapter(Protocol):
     """A tool ready to work. ``close`` frees memory, processes and connections; calls after it are
-    an error of the caller. ``model`` is the version string put in every report."""
+    an error of the caller. ``model`` is the version string put in every report; where a server says
+    in an answer which model served it, that stands in the outcome's ``meta["model"]``."""
 
     spec: ToolSpec
     model: str

@@ -19,6 +19,14 @@ class Settings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+class EditEnded(Exception):
+    """Raised deep inside an adapter to end the edit with ``outcome``."""
+
+    def __init__(self, outcome: EditOutcome) -> None:
+        super().__init__(type(outcome).__name__)
+        self.outcome = outcome
+
+
 S = TypeVar("S", bound=Settings)
 T = TypeVar("T")
 
@@ -58,6 +66,8 @@ def failures_are_answers(
     def guarded(self: T, request: EditRequest) -> EditOutcome:
         try:
             return edit(self, request)
+        except EditEnded as end:
+            return end.outcome
         except (ValueError, LikenessError) as error:
             return Failed(one_line(str(error)) or "the tool gave no reason")
         except Exception as error:

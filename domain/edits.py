@@ -50,8 +50,14 @@ class EditRequest:
 
 @dataclass(frozen=True, slots=True)
 class Edited:
-    """The tool answered with a picture. ``picture`` is its bytes, untouched. ``meta`` is JSON-able:
-    model string, request id, seconds, sizes, notes."""
+    """The tool answered with a picture. ``picture`` is its bytes, untouched. ``meta`` is JSON-able.
+
+    Keys of ``meta`` with a fixed meaning, for all three ends: ``model`` (string of the model that
+    served it), ``request_id``, ``http_status``, ``clock_skew_s`` (server's clock minus ours),
+    ``sent`` (parameters as sent), ``returned`` (parameters as the tool echoed them), ``cost``
+    ({"amount", "currency"} where the tool says it), ``maybe_billed`` (true when work may have been
+    done that was not received), ``note`` (a sentence for people).
+    """
 
     picture: bytes
     meta: Mapping[str, Any] = field(default_factory=dict)
@@ -72,7 +78,11 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The tool broke. ``retry_after`` is in seconds where the tool named a time."""
+    """The tool broke. ``retry_after`` is in seconds where the tool named a time.
+
+    ``meta["stop"]`` true: the same would happen to every other item (wrong key, no credit, no such
+    model), so nothing more is sent to this tool in this run.
+    """
 
     reason: str
     retryable: bool = False

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from domain.edits import Task
+from domain.tools import RateLimit
 
 Perturbation = Literal[
     "none", "noise", "crop_above_nose",
@@ -27,8 +28,21 @@ class PortraitSource(_Part):
     limit: Annotated[int, Field(ge=1)] | None = None
 
 
+class ToolPrice(_Part):
+    """What a call costs by your contract; used for estimates in place of the adapter's list price."""
+
+    per_call: Annotated[float, Field(ge=0)]
+    per_megapixel: Annotated[float, Field(ge=0)] = 0.0
+    currency: Annotated[str, Field(min_length=1, max_length=12)] = "USD"
+
+
 class ToolChoice(_Part):
-    """One tool under test. ``id`` is the adapter's, ``name`` tells two settings of it apart."""
+    """One tool under test. ``id`` is the adapter's, ``name`` tells two settings of it apart.
+
+    ``concurrency``, ``rate_limit`` ("150/10s"), ``max_attempts`` and ``price`` stand in for what the
+    adapter says of itself. A wait that the tool asks for and that is longer than ``max_wait_s``
+    ends the item as failed. ``warm_up`` calls are made before the first item and thrown away.
+    """
 
     id: str
     name: str = ""
@@ -36,6 +50,19 @@ class ToolChoice(_Part):
     perturbations: list[Perturbation] | None = None
     prompt: str = ""
     settings: dict[str, Any] = Field(default_factory=dict)
+    concurrency: Annotated[int, Field(ge=1, le=64)] | None = None
+    rate_limit: str | None = None
+    max_attempts: Annotated[int, Field(ge=1, le=20)] | None = None
+    max_wait_s: Annotated[float, Field(gt=0, le=86_400)] = 120.0
+    warm_up: Annotated[int, Field(ge=0, le=20)] = 0
+    price: ToolPrice | None = None
+
+    @field_validator("rate_limit")
+    @classmethod
+    def _is_a_rate(cls, text: str | None) -> str | None:
+        if text is not None:
+            RateLimit.parse(text)
+        return text
 
     @property
     def label(self) -> str:

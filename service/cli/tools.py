@@ -50,7 +50,10 @@ def _facts(spec: adapters.contract.ToolSpec) -> dict[str, object]:
         "multiple": spec.size.multiple,
         "sizes": [list(s) for s in spec.size.sizes],
         "price_note": spec.price_note,
-        "rate_limit": spec.rate_limit,
+        "rate_limit": str(spec.rate) if spec.rate else "none",
+        "remote": spec.remote,
+        "concurrency": spec.concurrency,
+        "key_env": spec.key_env,
         "licence": spec.licence,
         "extra": spec.extra,
     }

@@ -17,9 +17,9 @@ import pytest
 
 from domain.errors import LikenessError, PictureRejected
 from domain.pictures import Picture
+from domain.urls import check_url
 from preprocess.archive import EntryOutcome, clean_name, open_archive
 from preprocess.decode import open_picture
-from preprocess.urls import check_url
 
 REPO = Path(__file__).resolve().parents[2]
 DATA = Path(os.environ.get("LIKENESS_DATA", REPO.parent / "shared" / "data")) / "hard-images"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from domain.errors import LikenessError
-from preprocess.urls import check_url
+from domain.urls import check_url
 
 
 @pytest.mark.parametrize(
