@@ -169,6 +169,36 @@ class ControlFinding:
     ok: bool | None
 
 
+@dataclass(frozen=True, slots=True)
+class ToolCalls:
+    """What the calls of one tool came to. ``tool`` is its label in the plan.
+
+    ``calls`` are those made for items, retries among them, without ``warm_ups``; ``items_called``
+    the items for which at least one was made; ``retries`` the calls after an item's first.
+    ``failed`` and ``refused`` count items by their last outcome. ``maybe_billed`` counts calls that
+    were cut off, or whose work was not received. ``seconds_median`` is over calls that brought a
+    picture. ``models`` maps each model string to its items. ``clock_skew_s`` is the median of the
+    server's clock minus ours, None where no answer told its time. ``cost`` adds up, by currency,
+    the amounts that the tool itself named. ``unchanged`` counts items whose answer was the picture
+    that was sent. ``first_request_ids`` are a few to quote to the tool's maker.
+    """
+
+    tool: str
+    calls: int = 0
+    items_called: int = 0
+    retries: int = 0
+    failed: int = 0
+    refused: int = 0
+    maybe_billed: int = 0
+    warm_ups: int = 0
+    seconds_median: float | None = None
+    models: Mapping[str, int] = field(default_factory=dict)
+    clock_skew_s: float | None = None
+    cost: Mapping[str, float] = field(default_factory=dict)
+    unchanged: int = 0
+    first_request_ids: tuple[str, ...] = ()
+
+
 def controls_ok(controls: Sequence[ControlFinding]) -> bool | None:
     """False when a control came out otherwise than planted, None when none was run or one could
     not show anything, True when all came out as planted."""
@@ -199,6 +229,8 @@ class RunData:
     paired: Sequence[Verdict] = ()
     """Counterfactual pairs: the same face with one attribute changed."""
     cleaning: Cleaning = Cleaning()
+    calls: Sequence[ToolCalls] = ()
+    """What the calls of each of the plan's tools came to, in the plan's order."""
 
     @property
     def counted(self) -> list[ItemRow]:
