@@ -71,11 +71,19 @@ def plan_items(run: Run) -> None:
     for portrait in run.portraits:
         row = seen[portrait.portrait_id]
         for label, tool in run.tools.items():
-            control = label in run.controls
-            for perturbation in _perturbations(run.plan, tool, control):
-                for task in _tasks(run.plan, tool, run.specs[label], control):
-                    rows.append(_item(run, len(rows), row, label, perturbation, task))
+            for perturbation, task in work_of(
+                run.plan, tool, run.specs[label], label in run.controls
+            ):
+                rows.append(_item(run, len(rows), row, label, perturbation, task))
     run.ledger.add_items(rows)
+
+
+def work_of(
+    plan: AuditPlan, tool: ToolChoice, spec: adapters.contract.ToolSpec, control: bool
+) -> list[tuple[str, Task]]:
+    """(perturbation, task) of every item that one portrait makes for one tool, in order."""
+    tasks = _tasks(plan, tool, spec, control)
+    return [(p, task) for p in _perturbations(plan, tool, control) for task in tasks]
 
 
 def _perturbations(plan: AuditPlan, tool: ToolChoice, control: bool) -> Sequence[str]:
