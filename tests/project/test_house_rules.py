@@ -118,9 +118,14 @@ def pins(name: str) -> dict[str, str]:
     return {package.lower().replace("_", "-"): pin for package, pin in rows}
 
 
+LOCKS = ("requirements.lock", "requirements-dev.lock", "requirements-diffusion.lock")
+ALONE = "requirements-super-resolution.lock"
+"""Installed without what it asks for itself."""
+
+
 def test_what_is_installed_is_what_is_locked() -> None:
     wrong = {}
-    for package, pin in {**pins("requirements.lock"), **pins("requirements-dev.lock")}.items():
+    for package, pin in {k: v for lock in (*LOCKS, ALONE) for k, v in pins(lock).items()}.items():
         try:
             installed = version(package).split("+")[0]
         except PackageNotFoundError:
@@ -131,10 +136,11 @@ def test_what_is_installed_is_what_is_locked() -> None:
 
 
 def test_every_dependency_is_locked_with_all_it_needs_itself() -> None:
-    locked = {**pins("requirements.lock"), **pins("requirements-dev.lock")}
+    locked = {k: v for lock in LOCKS for k, v in pins(lock).items()}
     project = tomllib.loads((REPO / "pyproject.toml").read_text("utf-8"))["project"]
     name_of = re.compile(r"[A-Za-z0-9._-]+")
-    wanted = [*project["dependencies"], *project["optional-dependencies"]["dev"]]
+    extras = project["optional-dependencies"]
+    wanted = [*project["dependencies"], *extras["dev"], *extras["diffusion"]]
     open_, seen = [name_of.match(r).group().lower().replace("_", "-") for r in wanted], set()  # type: ignore[union-attr]
     while open_:
         package = open_.pop()
