@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from domain.measurements import Outcome
 from domain.verdicts import Verdict, VerdictKind
 from service.report import wording
+from service.report.calls import notices
 from service.report.model import RunData
 
 
@@ -21,7 +22,9 @@ class Tally:
 
 @dataclass(frozen=True)
 class ToolCard:
-    """One tool in the summary. ``outcomes`` are (key, words, count, rate) of what occurred."""
+    """One tool in the summary. ``outcomes`` are (key, words, count, rate) of what occurred;
+    ``outcome_line`` says on whom refusals or losses fell, where ``line`` is about something else;
+    ``warnings`` are what its calls showed that touches the figures."""
 
     label: str
     models: str
@@ -31,6 +34,8 @@ class ToolCard:
     items: int
     people: int
     outcomes: Sequence[tuple[str, str, int, str]]
+    outcome_line: str = ""
+    warnings: Sequence[str] = ()
 
 
 def tool_card(data: RunData, label: str) -> ToolCard:
@@ -58,7 +63,19 @@ def tool_card(data: RunData, label: str) -> ToolCard:
             for o, n in ended
             if n
         ],
+        outcome_line=_outcome_line(verdicts),
+        warnings=[n.text for n in notices(data) if n.tool == label and n.grave],
     )
+
+
+def _outcome_line(verdicts: Sequence[Verdict]) -> str:
+    """A difference of outcomes (refusals, lost faces) that the card's own line is not about: who
+    gets no result at all is not to stand behind a figure of those who do."""
+    first = wording.strongest(verdicts)
+    ended = wording.strongest([v for v in verdicts if v.metric.startswith("outcome:")])
+    if ended is None or first is None or first.metric.startswith("outcome:"):
+        return ""
+    return wording.without_tool(ended)
 
 
 MODEL_LETTERS = 60

@@ -15,6 +15,7 @@ from domain.errors import LikenessError
 from domain.measurements import Outcome
 from metrics.contract import MetricSpec
 from metrics.contract import specs as all_specs
+from service.report.calls import calls_json
 from service.report.csv_files import (
     CSV_HEAD,
     decimal,
@@ -130,6 +131,7 @@ def report_json(data: RunData, groups: Grouping, specs: Mapping[str, MetricSpec]
         "outcomes": {
             a: [_outcome(r) for r in outcomes(data, groups, a)] for a in outcome_attributes(groups)
         },
+        "calls": calls_json(data),
         "equitability": equitability_json(data, groups),
         "instrument": {a: [asdict(r) for r in originals(data, groups, a)] for a in planned},
         "groups": group_summaries(data, groups),

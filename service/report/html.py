@@ -16,6 +16,7 @@ from markupsafe import Markup
 from domain.measurements import Outcome
 from metrics.contract import MetricSpec
 from service.report import tables, wording
+from service.report.calls import calls_rows, notices
 from service.report.cards import tool_card
 from service.report.charts import metric_name, payload, script_json
 from service.report.equitability import ERRORS, equitability_tables
@@ -144,6 +145,8 @@ def _sections(data: RunData, groups: Grouping, specs: Mapping[str, MetricSpec]) 
         ),
         "outcome_columns": [o for o in Outcome if o in ALWAYS_SHOWN or o in seen],
         "outcome_tables": [(a, _by_tool(tables.outcomes(data, groups, a))) for a in crossed],
+        "calls_rows": calls_rows(data),
+        "call_notices": notices(data),
         "equitability_tables": equitability_tables(data, groups),
         "error_names": ERRORS,
         "originals_tables": [(a, tables.originals(data, groups, a)) for a in planned],
