@@ -127,15 +127,22 @@ def _item_columns(
 
 
 def _groups(run: Run, ours: pd.DataFrame, everything: pd.DataFrame) -> list[Verdict]:
-    plan = run.plan
     if ours.empty:
         return []
-    verdicts = analyse(
-        ours, attributes=plan.groups, claims=plan.claims,
-        margins=plan.margins, alpha=plan.alpha, seed=plan.seed,
-    )  # fmt: skip
+    verdicts = _analyse(run, ours)
     net = _net(run, ours, everything)
     return [_beside(v, net.get(_key(v)), ours) for v in verdicts]
+
+
+def _analyse(run: Run, rows: pd.DataFrame) -> list[Verdict]:
+    """The statistics of the run's own plan. Where a tool works elsewhere it may have a policy of its
+    own: without claims in the plan, whom it refuses is then a question named before the run."""
+    plan = run.plan
+    remote = any(run.specs[t.label].remote for t in plan.tools if t.label in run.specs)
+    return analyse(
+        rows, attributes=plan.groups, claims=plan.claims, margins=plan.margins,
+        alpha=plan.alpha, seed=plan.seed, outcomes=("refused",) if remote else (),
+    )  # fmt: skip
 
 
 def _key(v: Verdict) -> tuple[Any, ...]:
@@ -151,12 +158,7 @@ def _with_the_excluded(
     back, _ = split(back[~back["tool"].isin(run.controls)])
     if all(cleaning.counted(i) for i in back["item_id"].unique()):
         return verdicts
-    plan = run.plan
-    again = analyse(
-        back, attributes=plan.groups, claims=plan.claims,
-        margins=plan.margins, alpha=plan.alpha, seed=plan.seed,
-    )  # fmt: skip
-    other = {_key(v): v for v in again}
+    other = {_key(v): v for v in _analyse(run, back)}
     return [_beside_put_back(v, other.get(_key(v))) for v in verdicts]
 
 

@@ -36,30 +36,33 @@ def analyse(
     alpha: float = 0.05,
     seed: int = 0,
     explore: bool = True,
+    outcomes: Sequence[str] = (),
 ) -> list[Verdict]:
     """Verdicts of every claim about every tool and task, then of what nobody named.
 
     ``rows``: a data frame, mappings or row objects with subject_id, metric, value and, where
     there are any, tool, task, perturbation, region, status, outcome, item_id or portrait_id, and the
-    attribute columns. ``claims`` empty: a default set. ``margins``: by "metric", "metric/region",
+    attribute columns. ``claims`` empty: a default set, with the rates of ``outcomes`` ("refused") in
+    it even where they never occurred. ``margins``: by "metric", "metric/region",
     "rate" (any event), "metric:below 95". ``details["family"]`` is "named" (Holm over all of them)
     or "exploratory" (Benjamini-Hochberg), "intersection" among the latter in ``attribute`` "a x b".
     Named verdicts come first; inside a claim the largest difference first. Same rows and seed, same
     verdicts. Raises StatisticsError (one line) on rows that cannot be analysed.
     """
     table = read(rows, [*dict.fromkeys([*attributes, *(c.attribute for c in claims)])])
-    return analyse_table(table, attributes, claims, margins, alpha, seed, explore)
+    return analyse_table(table, attributes, claims, margins, alpha, seed, explore, outcomes)
 
 
 def analyse_table(
     table: Table, attributes: Sequence[str], claims: Sequence[ClaimSpec],
     margins: Mapping[str, float] | None, alpha: float, seed: int, explore: bool,
+    outcomes: Sequence[str] = (),
 ) -> list[Verdict]:  # fmt: skip
     """``analyse`` on rows that are already checked and coded."""
     _check(table, claims, alpha)
     coded = {a: grouping.with_age_bands(a, c) for a, c in table.attributes.items()}
     ended, margins = happened(table), margins or {}
-    asked = list(claims) or default_claims(attributes, occurring(table), ended)
+    asked = list(claims) or default_claims(attributes, occurring(table), [*ended, *outcomes])
     named, rest = [], []
     for attribute, by in coded.items():
         columns = [column_of(c, margins, not claims) for c in asked if c.attribute == attribute]
