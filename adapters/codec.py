@@ -17,6 +17,10 @@ from domain.edits import EditRequest
 from domain.pictures import RgbPixels
 
 
+BLACK = 8
+"""Grey level up to which a whole picture counts as black: JPEG's ringing stays below it."""
+
+
 def read_rgb(data: bytes | None) -> RgbPixels:
     """(height, width, 3) uint8 RGB. Raises ValueError, in one clear line, for anything else."""
     if not data:
@@ -88,6 +92,19 @@ def size_note(data: bytes, request: EditRequest) -> dict[str, str]:
     if not request.width or (width, height) == (request.width, request.height):
         return {}
     return {"note": f"asked for {request.width}x{request.height}, got {width}x{height}"}
+
+
+def is_black(data: bytes) -> bool:
+    """Whether a result is one black area: what half-precision overflow (NaN) and safety filters leave
+    behind under a success status. False for what cannot be read or is beyond 64 megapixels."""
+    try:
+        with Image.open(BytesIO(data), formats=("PNG", "JPEG", "WEBP")) as opened:
+            if opened.width * opened.height > 64_000_000:
+                return False
+            brightest = opened.convert("L").getextrema()[1]
+    except Exception:
+        return False
+    return not isinstance(brightest, tuple) and brightest <= BLACK
 
 
 def face_area(request: EditRequest, pixels: RgbPixels) -> tuple[slice, slice]:
