@@ -9,13 +9,39 @@ import ipaddress
 import socket
 import ssl
 from collections.abc import Iterable
+from fnmatch import fnmatchcase
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpcore
 import httpx
 
 from domain.errors import LikenessError
 from domain.urls import check_address, check_url
+
+_PORTS = {"http": 80, "https": 443}
+
+
+def origin_of(url: str) -> tuple[str, str, int] | None:
+    """(scheme, host, port) of an http or https URL, None for anything else. Host names are compared
+    without regard to case, and a port that is the scheme's own may be left out."""
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        return None
+    if parts.scheme not in _PORTS or not host:
+        return None
+    return parts.scheme, host.lower(), port or _PORTS[parts.scheme]
+
+
+def may_have_key(url: str, hosts: Iterable[str]) -> bool:
+    """Whether ``url`` is https on its usual port and its host one of ``hosts``, which are names or
+    patterns such as "*.example.com"."""
+    origin = origin_of(url)
+    if origin is None or origin[0] != "https" or origin[2] != 443:
+        return False
+    return any(fnmatchcase(origin[1], pattern.lower()) for pattern in hosts)
 
 
 def check_result_url(url: str) -> None:

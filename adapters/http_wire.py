@@ -7,11 +7,10 @@ looks like is for the adapter to say.
 
 from __future__ import annotations
 
-import json
+import re
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Annotated, Any
 from urllib.parse import urljoin, urlsplit
 
@@ -19,17 +18,23 @@ import httpx
 from pydantic import Field, SecretStr, field_validator
 
 from adapters.guard import EditEnded, Settings, one_line
-from adapters.http_addresses import PublicOnly, check_result_url
+from adapters.http_addresses import PublicOnly, check_result_url, may_have_key, origin_of
+from adapters.http_body import ACCEPTED, TooLarge, Unreadable, read_body
+from adapters.http_reply import TEXT_BYTES, Reply, broken, clock_skew
 from adapters.http_retry import is_retryable, named_wait
 from adapters.redaction import redact
 from domain.edits import Failed
 from domain.errors import LikenessError
 
+__all__ = ["HttpSettings", "Reply", "Wire"]
 USER_AGENT = "likeness-audit"
 SKEW_WORTH_SAYING = 30.0
 """Seconds between two clocks from which signed requests begin to be refused (AWS: 300, most: 60)."""
 STOP_STATUSES = frozenset({401, 402, 403})
 """Wrong key, no credit, no right: the next item would fare the same."""
+
+
+_WHOLE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 
 class HttpSettings(Settings):
@@ -50,84 +55,54 @@ class HttpSettings(Settings):
     @classmethod
     def _is_http(cls, url: str) -> str:
         parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
+        if origin_of(url) is None:
             raise ValueError("an http or https address is needed, such as https://api.example.com")
         if parts.username or parts.password:
             raise ValueError("no user name or password in an address; use the key")
         return url.rstrip("/")
 
+    @field_validator("proxy")
+    @classmethod
+    def _is_a_proxy(cls, url: str) -> str:
+        if url and origin_of(url) is None:
+            raise ValueError("an http or https address is needed, such as http://proxy:3128")
+        return url
 
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """An answer, whatever its status. ``skew_s`` is the server's clock minus ours, in seconds (its
-    Date header is whole seconds, so +-1 means nothing); None without a Date."""
-
-    status: int
-    headers: httpx.Headers
-    body: bytes
-    seconds: float
-    skew_s: float | None
-    host: str
-
-    @property
-    def media_type(self) -> str:
-        """Of the header, lower case, without parameters."""
-        return str(self.headers.get("content-type", "")).partition(";")[0].strip().lower()
-
-    @property
-    def request_id(self) -> str:
-        """Whatever name the maker gave it; "" where there is none."""
-        for name in (
-            "x-request-id",
-            "request-id",
-            "x-amzn-requestid",
-            "x-goog-request-id",
-            "cf-ray",
-        ):
-            if self.headers.get(name):
-                return one_line(str(self.headers[name]), 100)
-        return ""
-
-    def json(self) -> Any:
-        """The body as JSON. Raises ValueError in one clear line."""
-        try:
-            return json.loads(self.body)
-        except ValueError:
-            raise ValueError(
-                f"HTTP {self.status}: the answer is not JSON ({self.media_type or 'no type given'})"
-            ) from None
-
-    def json_or_none(self) -> Any:
-        """The body as JSON, None where it is none: for looking into error answers."""
-        try:
-            return json.loads(self.body)
-        except ValueError:
+    @field_validator("key")
+    @classmethod
+    def _fits_a_header(cls, key: SecretStr | None) -> SecretStr | None:
+        """A line break in it would end up, key and all, in the error of whoever builds headers."""
+        if key is None:
             return None
-
-    def meta(self) -> dict[str, Any]:
-        """The facts of this call for the outcome's ``meta``."""
-        found: dict[str, Any] = {"http_status": self.status}
-        if self.request_id:
-            found["request_id"] = self.request_id
-        if self.skew_s is not None:
-            found["clock_skew_s"] = round(self.skew_s, 1)
-        return found
+        value = key.get_secret_value().strip()
+        if not (value and value.isascii() and value.isprintable()):
+            raise ValueError("empty, or with a character that no key has (a line break, a quote)")
+        return SecretStr(value)
 
 
 class Wire:
     """A pool of connections to one tool. Safe in threads. Never follows a redirect by itself and
     never sends the key to another host than ``base_url``'s."""
 
-    def __init__(self, settings: HttpSettings, auth: Mapping[str, str] | None = None) -> None:
-        """``auth`` are the headers that carry the key."""
+    def __init__(
+        self,
+        settings: HttpSettings,
+        auth: Mapping[str, str] | None = None,
+        key_hosts: Sequence[str] = (),
+    ) -> None:
+        """``auth`` are the headers that carry the key. ``key_hosts`` are further hosts of the same
+        maker ("*.bfl.ai") that ``send`` may hand it to, over https only."""
         self.base_url = settings.base_url
-        self._settings, self._auth = settings, dict(auth or {})
+        self._settings, self._auth, self._key_hosts = settings, dict(auth or {}), tuple(key_hosts)
         self._secrets = [settings.key.get_secret_value()] if settings.key else []
+        if password := urlsplit(settings.proxy).password:
+            self._secrets.append(password)
+        silence = min(settings.timeout_s, settings.total_s)
         options: dict[str, Any] = {
-            "timeout": httpx.Timeout(settings.timeout_s, connect=min(15.0, settings.timeout_s)),
+            "timeout": httpx.Timeout(silence, connect=min(15.0, silence)),
             "trust_env": False,
             "follow_redirects": False,
-            "headers": {"user-agent": USER_AGENT},
+            "headers": {"user-agent": USER_AGENT, "accept-encoding": ACCEPTED},
         }
         try:
             verify = httpx.create_ssl_context(trust_env=False)
@@ -154,26 +129,33 @@ class Wire:
         **content: Any,
     ) -> Reply:
         """One request to the tool itself, with the key. ``path`` is relative to ``base_url``, or a
-        whole URL, then of the same host. ``content`` is httpx's: json, files, data, content, params.
+        whole URL: of the same host, or of one of ``key_hosts``; any other gets no key and must be
+        public. ``content`` is httpx's: json, files, data, content, params.
 
         Raises EditEnded with ``Failed`` when no whole answer came back."""
-        url = path if "://" in path else f"{self.base_url}/{path.lstrip('/')}"
-        same_host = urlsplit(url)[:2] == urlsplit(self.base_url)[:2]
-        sent = {**(self._auth if same_host else {}), **(headers or {})}
-        if not same_host:
+        url = path if _WHOLE.match(path) else f"{self.base_url}/{path.lstrip('/')}"
+        own = self._is_own(url)
+        sent = {
+            **(self._auth if own or may_have_key(url, self._key_hosts) else {}),
+            **(headers or {}),
+        }
+        if not own:
             self._check(url)
-        client = self._own if same_host else self._others
+        client = self._own if own else self._others
         limits = {} if timeout_s is None else {"timeout": timeout_s}
         return self._exchange(client, method, url, headers=sent, **limits, **content)
 
-    def fetch(self, url: str) -> Reply:
-        """Fetch a result from where the tool says it lies, without the key. Another host than the
-        tool's must be public and speak https; its address is checked as it is connected to."""
+    def fetch(self, url: str, *, with_key: bool = False) -> Reply:
+        """Fetch a result from where the tool says it lies, without the key (``with_key``: with it,
+        if that is the tool's own host). Another host must be public and speak https; its address is
+        checked as it is connected to."""
         whole = urljoin(f"{self.base_url}/", url)
-        own = urlsplit(whole)[:2] == urlsplit(self.base_url)[:2]
+        own = self._is_own(whole)
         if not own:
             self._check(whole)
-        reply = self._exchange(self._own if own else self._others, "GET", whole)
+        headers = self._auth if own and with_key else {}
+        client = self._own if own else self._others
+        reply = self._exchange(client, "GET", whole, headers=headers)
         if reply.status in (403, 404, 410):
             raise EditEnded(
                 Failed(
@@ -182,17 +164,21 @@ class Wire:
                 )
             )
         if reply.status != 200:
-            raise EditEnded(self.failure(reply, "fetching the result", maybe_billed=True))
+            failed = self.failure(reply, f"fetching the result: {reply.words}", maybe_billed=True)
+            meta = {name: value for name, value in failed.meta.items() if name != "stop"}
+            raise EditEnded(replace(failed, meta=meta))
         return reply
 
     def failure(self, reply: Reply, said: str = "", *, maybe_billed: bool = False) -> Failed:
         """``reply``, which is no success and no refusal, as a Failed: retryable for 408, 425, 429 and
         5xx unless the server says otherwise, with the wait that it named. ``said`` is the tool's
         own sentence; without one the beginning of the body."""
-        words = said or one_line(reply.body[:2000].decode("utf-8", "replace"), 200)
+        words = self.redact(said or reply.words)
         reason = f"HTTP {reply.status}"
         if words:
-            reason += f": {self.redact(words)}"
+            reason += f": {words}"
+        if 300 <= reply.status < 400:
+            reason += " (redirects are not followed)"
         skew = reply.skew_s or 0.0
         if reply.status in STOP_STATUSES and abs(skew) > SKEW_WORTH_SAYING:
             ahead = "behind" if skew > 0 else "ahead of"
@@ -203,18 +189,22 @@ class Wire:
         if maybe_billed:
             meta["maybe_billed"] = True
         retryable = is_retryable(reply.status, reply.headers)
-        wait = named_wait(reply.headers, reply.json_or_none(), words) if retryable else None
+        told = f"{said}\n{reply.words}"
+        wait = named_wait(reply.headers, reply.json_or_none(), told) if retryable else None
         return Failed(one_line(reason, 300), retryable, wait, meta)
 
     def redact(self, text: str) -> str:
         """``text`` in one line, without the key (plain or encoded) and without runs of encoded data,
         which may be somebody's face."""
-        return one_line(redact(text, self._secrets), 300)
+        return one_line(redact(text[:TEXT_BYTES], self._secrets), 300)
 
     def close(self) -> None:
         """Close the connections. May come twice."""
         self._own.close()
         self._others.close()
+
+    def _is_own(self, url: str) -> bool:
+        return origin_of(url) == origin_of(self.base_url)
 
     def _check(self, url: str) -> None:
         try:
@@ -226,26 +216,25 @@ class Wire:
 
     def _exchange(self, client: httpx.Client, method: str, url: str, **options: Any) -> Reply:
         began, wall = time.monotonic(), time.time()
-        limit = int(self._settings.max_result_mb * 1_000_000)
         try:
             with client.stream(method, url, **options) as response:
-                chunks, size = [], 0
-                for chunk in response.iter_bytes():
-                    size += len(chunk)
-                    if size > limit:
-                        raise EditEnded(Failed(
-                            f"the answer is over {self._settings.max_result_mb:g} MB",
-                            meta={"maybe_billed": True},
-                        ))  # fmt: skip
-                    if time.monotonic() - began > self._settings.total_s:
-                        raise EditEnded(Failed(
-                            f"the answer was not complete after {self._settings.total_s:g} s",
-                            retryable=True, meta={"maybe_billed": True},
-                        ))  # fmt: skip
-                    chunks.append(chunk)
+                body = read_body(
+                    response, int(self._settings.max_result_mb * 1e6), lambda: self._in_time(began)
+                )
+        except TooLarge:
+            raise EditEnded(Failed(
+                f"the answer is over {self._settings.max_result_mb:g} MB",
+                meta={"maybe_billed": True},
+            )) from None  # fmt: skip
+        except Unreadable as error:
+            host = urlsplit(url).hostname or ""
+            raise EditEnded(Failed(
+                f"{host} sent an answer that cannot be unpacked: {error}",
+                meta={"maybe_billed": True},
+            )) from None  # fmt: skip
         except httpx.HTTPError as error:
             raise EditEnded(
-                _broken(error, self.redact(str(error)), urlsplit(url).hostname or "")
+                broken(error, self.redact(str(error)), urlsplit(url).hostname or "")
             ) from None
         except (httpx.InvalidURL, LikenessError) as error:
             raise EditEnded(
@@ -253,35 +242,13 @@ class Wire:
             ) from None
         seconds = time.monotonic() - began
         return Reply(
-            response.status_code, response.headers, b"".join(chunks), seconds,
-            _skew(response.headers, wall + seconds), urlsplit(url).hostname or "",
+            response.status_code, response.headers, body, seconds,
+            clock_skew(response.headers, wall + seconds), urlsplit(url).hostname or "",
         )  # fmt: skip
 
-
-def _skew(headers: httpx.Headers, ours: float) -> float | None:
-    """Server's clock minus ours. The Date header is cut to the second, hence the half."""
-    try:
-        return parsedate_to_datetime(headers["date"]).timestamp() + 0.5 - ours
-    except (KeyError, ValueError, TypeError):
-        return None
-
-
-def _broken(error: httpx.HTTPError, said: str, host: str) -> Failed:
-    """No whole answer came. What may have reached the tool may be billed."""
-    if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
-        return Failed(f"{host} cannot be reached: {said or 'no answer'}", retryable=True)
-    if isinstance(error, httpx.TimeoutException):
-        return Failed(f"{host} gave no answer in time", retryable=True, meta={"maybe_billed": True})
-    if isinstance(error, httpx.RemoteProtocolError):
-        return Failed(
-            f"{host} broke off its answer: {said}", retryable=True, meta={"maybe_billed": True}
-        )
-    if isinstance(error, httpx.DecodingError):
-        return Failed(
-            f"{host} sent an answer that cannot be unpacked: {said}", meta={"maybe_billed": True}
-        )
-    return Failed(
-        f"{host}: {type(error).__name__}: {said}",
-        retryable=isinstance(error, httpx.NetworkError),
-        meta={"maybe_billed": True},
-    )
+    def _in_time(self, began: float) -> None:
+        if time.monotonic() - began > self._settings.total_s:
+            raise EditEnded(Failed(
+                f"the answer was not complete after {self._settings.total_s:g} s",
+                retryable=True, meta={"maybe_billed": True},
+            ))  # fmt: skip
