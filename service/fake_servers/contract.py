@@ -7,6 +7,7 @@ speaks the maker's protocol and refuses what the maker refuses, so that a wrong 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import importlib
 import pkgutil
 import socket
@@ -51,6 +52,10 @@ def providers() -> dict[str, FakeModule]:
 
 def provider(name: str) -> FakeModule:
     """The fake server ``name``. Raises LikenessError, with the near miss, for an unknown one."""
+    with contextlib.suppress(ModuleNotFoundError):  # alone, whatever state the others are in
+        module = importlib.import_module(f"service.fake_servers.{name}")
+        if getattr(module, "NAME", "") == name:
+            return cast(FakeModule, module)
     known = providers()
     if name not in known:
         hint = did_you_mean(name, known) or f"; known: {', '.join(known)}"
@@ -164,9 +169,11 @@ def start(
     port: int = 0,
     refuse: RefusalRule | None = None,
     slow_s: float = 1.0,
+    keep: int | None = None,
 ) -> FakeServer:
-    """Start the fake server ``name`` on 127.0.0.1. ``refuse`` says which pictures it turns down.
+    """Start the fake server ``name`` on 127.0.0.1. ``refuse`` says which pictures it turns down,
+    ``keep`` how many requests it remembers (None: all).
     Raises LikenessError for an unknown name or a port that is taken."""
     module = provider(name)
-    desk = Desk(key, module.BEHAVIOURS, refuse=refuse, slow_s=slow_s)
+    desk = Desk(key, module.BEHAVIOURS, refuse=refuse, slow_s=slow_s, keep=keep)
     return FakeServer(module, desk, port)

@@ -87,11 +87,14 @@ class Desk:
         *,
         refuse: RefusalRule | None = None,
         slow_s: float = 1.0,
+        keep: int | None = None,
     ) -> None:
-        """``known`` are the maker's own behaviours, beside ``COMMON``."""
+        """``known`` are the maker's own behaviours, beside ``COMMON``. ``keep`` is how many requests to
+        remember; None: all."""
         self.key, self.slow_s, self.refuse = key, slow_s, refuse
         self.url = ""
         self.seen: list[Seen] = []
+        self._keep = keep
         self.known = (*COMMON, *known)
         self._queue: deque[str] = deque()
         self._lock = threading.Lock()
@@ -104,6 +107,13 @@ class Desk:
                 raise LikenessError(f"the fake server cannot play '{name}'{hint}")
         with self._lock:
             self._queue.extend(names)
+
+    def record(self, seen: Seen) -> None:
+        """Remember a request, and forget the oldest beyond ``keep``."""
+        with self._lock:
+            self.seen.append(seen)
+            if self._keep is not None:
+                del self.seen[: max(0, len(self.seen) - self._keep)]
 
     def turn(self, picture: bytes | None) -> str:
         """What to play for this call: what was queued, else "refuse" when the rule strikes

@@ -51,7 +51,7 @@ class Recorder:
             dict(request.headers),
             body,
         )
-        self._desk.seen.append(seen)
+        self._desk.record(seen)
         try:
             await read_form(request, seen)
         except HTTPException:
