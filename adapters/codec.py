@@ -16,7 +16,6 @@ from PIL import Image
 from domain.edits import EditRequest
 from domain.pictures import RgbPixels
 
-
 BLACK = 8
 """Grey level up to which a whole picture counts as black: JPEG's ringing stays below it."""
 
