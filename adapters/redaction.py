@@ -28,16 +28,20 @@ _SHORTEST = 6
 
 
 def redact(text: str, secrets: Iterable[str]) -> str:
-    """``text`` with every secret (plain or encoded in one of the usual ways) and every long run of
-    encoded data replaced; also the beginning of a secret at the very end of ``text``, which may
-    have been cut there."""
+    """``without_keys``, and with every long run of encoded data replaced."""
+    return _ENCODED.sub(DATA, without_keys(text, secrets))
+
+
+def without_keys(text: str, secrets: Iterable[str]) -> str:
+    """``text`` with every secret (plain or encoded in one of the usual ways) replaced; also the
+    beginning of a secret at the very end of ``text``, which may have been cut there."""
     for secret in secrets:
         if len(secret) < _SHORTEST:
             continue
         for form in sorted(set(_forms(secret)), key=len, reverse=True):
             text = text.replace(form, HIDDEN)
         text = _without_beginning_at_end(text, secret)
-    return _ENCODED.sub(DATA, text)
+    return text
 
 
 def _forms(secret: str) -> Iterator[str]:
