@@ -29,6 +29,9 @@ from service.measuring import Instrument
 from service.runs import Run
 from service.store.blobs import Blobs
 from service.store.ledger import DONE, PLANNED
+from service.tool_calls import is_unchanged
+
+UNCHANGED = "the answer is the picture that was sent, unchanged"
 
 # 2. Look at the portraits --------------------------------------------------------------------
 
@@ -149,7 +152,10 @@ def measure_item(instrument: Instrument, blobs: Blobs, item: Mapping[str, Any]) 
 
 def record(run: Run, item_id: str, result: PairResult) -> None:
     """Write an item's outcome with all its figures, at once."""
-    before = run.ledger.item(item_id)["warnings"]
+    item = run.ledger.item(item_id)
+    warnings = [*item["warnings"], *result.warnings]
+    if is_unchanged({**item, "evidence": result.evidence}) and not run.specs[item["tool"]].control:
+        warnings.append(UNCHANGED)
     figures = [
         {
             "item_id": item_id,
@@ -166,7 +172,7 @@ def record(run: Run, item_id: str, result: PairResult) -> None:
     row = {
         "outcome": result.outcome.value,
         "reason": result.reason,
-        "warnings": [*before, *result.warnings],
+        "warnings": warnings,
         "evidence": dict(result.evidence),
         "health": {name: asdict(h) for name, h in result.health.items()},
     }

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from enum import Enum
 from typing import Any
 
 import numpy as np
 
 import adapters.contract
+from adapters.guard import one_line
 from domain.edits import Edited, EditOutcome, EditRequest, Failed, Refused, Task
 from domain.errors import LikenessError
 from domain.faces import Face
@@ -19,11 +21,15 @@ from preprocess.crop import fit_to_tool, grow_box
 from preprocess.decode import encode_png, open_picture
 from preprocess.masks import make_mask
 from preprocess.perturb import perturb
+from service import secrets
+from service.pacing import Pacing
 from service.runs import Run, build_tool
 from service.store.ledger import CALLING, DONE, EDITED
+from service.store.tables import WARM_UP
 
-MAX_ATTEMPTS = 3
-LONGEST_WAIT = 60.0
+MOST_DEATHS = 3
+"""Times that the process may die while it calls a tool on one item, before the item is given up."""
+LONGEST_REASON = 500
 MASKS = {
     Task.INPAINT_BACKGROUND: MaskKind.BACKGROUND,
     Task.INPAINT_FACE: MaskKind.FACE,
@@ -72,19 +78,27 @@ def _face(picture: Picture, stored: Mapping[str, Any], engine: str) -> Face:
     )
 
 
+class Called(Enum):
+    """What a call of a tool came to, for the one who made it."""
+
+    MEASURABLE = "there is a picture to measure"
+    FINISHED = "the item ended without one"
+    INTERRUPTED = "the run is being stopped; the item waits for --resume"
+
+
 def try_build(run: Run, label: str) -> tuple[adapters.contract.Adapter | None, str]:
     """The tool, or None with the reason why it cannot be started."""
     try:
         return build_tool(run.loaded, run.tools[label]), ""
     except LikenessError as error:
-        return None, str(error)
+        return None, secrets.hide_keys(str(error))
     except Exception as error:  # a third party's tool: its fault is its items' outcome
-        return None, f"{type(error).__name__}: {error}"
+        return None, secrets.scrub_text(one_line(f"{type(error).__name__}: {error}"))
 
 
 def give_up(run: Run, item: Mapping[str, Any], reason: str) -> None:
     """End an item as failed, without figures."""
-    row = {"outcome": Outcome.FAILED.value, "reason": reason}
+    row = {"outcome": Outcome.FAILED.value, "reason": secrets.hide_keys(reason)}
     run.ledger.finish_item(item["item_id"], row, [])
 
 
@@ -93,68 +107,156 @@ def call_tool(
     adapter: adapters.contract.Adapter,
     item: Mapping[str, Any],
     portrait: Mapping[str, Any],
-    wait: Callable[[float], object] = time.sleep,
-) -> bool:
-    """Call the tool on one item, with retries where a retry is right, and record each call.
-
-    Returns True when there is a picture to measure. An item that could not be prepared, was
-    refused or failed is finished here, with its reason.
-    """
+    pacing: Pacing | None = None,
+) -> Called:
+    """Call the tool on one item when ``pacing`` lets it, again where that is right, and record each
+    call. An item that could not be prepared or sent, was refused or failed is finished here, with
+    its reason. Safe in threads, for an adapter that is."""
+    pace = pacing or Pacing()
+    if item["state"] == CALLING and (deaths := run.ledger.cut_off(item["item_id"])) >= MOST_DEATHS:
+        give_up(run, item, f"the process died {deaths} times while calling this tool")
+        return Called.FINISHED
+    if why := pace.why_not():
+        give_up(run, item, why)
+        return Called.FINISHED
     try:
         request, notes = prepare(run, item, portrait)
     except (LikenessError, OSError, ValueError) as error:
         give_up(run, item, f"could not be prepared for the tool: {error}")
-        return False
-    if item["state"] == CALLING and item["attempts"] >= MAX_ATTEMPTS:
-        reason = f"the process died {item['attempts']} times while calling this tool"
-        give_up(run, item, reason)
-        return False
+        return Called.FINISHED
     sent: dict[str, Any] = {"original": run.blobs.put(request.picture or b""), "warnings": notes}
     if request.mask is not None:
         sent["mask"] = run.blobs.put(encode_png(request.mask.values))
-    for attempt in range(item["attempts"] + 1, item["attempts"] + 1 + MAX_ATTEMPTS):
-        call = run.ledger.begin_call(item["item_id"], attempt)
-        start = time.perf_counter()
-        outcome = _edit(adapter, request)
-        seconds = time.perf_counter() - start
-        last = attempt >= item["attempts"] + MAX_ATTEMPTS
-        if isinstance(outcome, Failed) and outcome.retryable and not last:
-            run.ledger.end_call(
-                call, item["item_id"], {"result": "failed", "reason": outcome.reason}, sent
-            )
-            wait(min(LONGEST_WAIT, outcome.retry_after or 2.0 ** (attempt - item["attempts"] - 1)))
-            continue
-        return _settle(run, adapter, item, call, outcome, sent | {"seconds": seconds})
-    return False
+    return _with_retries(run, adapter, item, request, sent, pace)
 
 
-def _edit(adapter: adapters.contract.Adapter, request: EditRequest) -> EditOutcome:
-    try:
-        outcome = adapter.edit(request)
-    except Exception as error:  # a third party's tool may break the contract; the run goes on
-        return Failed(f"the tool's adapter raised {type(error).__name__}: {error}")
-    if isinstance(outcome, Edited) and not outcome.picture:
-        return Failed("the tool answered with an empty body")
-    return outcome
-
-
-def _settle(
+def _with_retries(
     run: Run,
     adapter: adapters.contract.Adapter,
     item: Mapping[str, Any],
-    call: int,
-    outcome: EditOutcome,
-    row: Mapping[str, Any],
-) -> bool:
-    changes = dict(row) | {"meta": dict(outcome.meta), "model": adapter.model}
+    request: EditRequest,
+    sent: Mapping[str, Any],
+    pace: Pacing,
+) -> Called:
+    last = ""
+    tries = 0
+    while pace.enter():
+        tries += 1
+        call = run.ledger.begin_call(item["item_id"], item["attempts"] + tries)
+        outcome, seconds = ask(adapter, request)
+        if isinstance(outcome, Failed):
+            pace.heed(outcome)
+            if _worth_another(outcome, tries, pace):
+                row = _call_row(adapter, outcome, seconds)
+                run.ledger.end_call(call, item["item_id"], row, sent)
+                last = f"{row['reason']}; "
+                if pace.rest(outcome, tries):
+                    continue
+                return Called.INTERRUPTED
+            if too_long := pace.too_long(outcome):
+                outcome = Failed(f"{too_long}: {outcome.reason}", meta=outcome.meta)
+        return _settle(run, item, call, outcome, _call_row(adapter, outcome, seconds), sent)
+    if why := pace.why_not():
+        give_up(run, item, last + why)
+        return Called.FINISHED
+    return Called.INTERRUPTED
+
+
+def _worth_another(failure: Failed, tries: int, pace: Pacing) -> bool:
+    return (
+        failure.retryable
+        and tries < pace.max_attempts
+        and failure.meta.get("stop") is not True
+        and not pace.too_long(failure)
+    )
+
+
+def warm_up(
+    run: Run,
+    adapter: adapters.contract.Adapter,
+    item: Mapping[str, Any],
+    portrait: Mapping[str, Any],
+    pacing: Pacing,
+    say: Callable[[str], object],
+) -> None:
+    """Make the plan's warm-up calls with ``item``'s request and throw the results away. A failing
+    one is told, and no more: whether the tool works is for the items to show."""
+    count = run.tools[item["tool"]].warm_up
+    try:
+        request, _ = prepare(run, item, portrait) if count else (None, [])
+    except (LikenessError, OSError, ValueError):
+        return  # the item itself will say so
+    for number in range(1, count + 1):
+        if request is None or not pacing.enter():
+            return
+        call = run.ledger.begin_call(item["item_id"], number, WARM_UP)
+        outcome, seconds = ask(adapter, request)
+        row = _call_row(adapter, outcome, seconds)
+        run.ledger.end_call(call, item["item_id"], row, {})
+        if isinstance(outcome, Failed):
+            pacing.heed(outcome)
+        if not isinstance(outcome, Edited):
+            say(f"{item['tool']}: warm-up {number} of {count} {row['result']}: {row['reason']}")
+
+
+def ask(adapter: adapters.contract.Adapter, request: EditRequest) -> tuple[EditOutcome, float]:
+    """One call: what came of it, and the seconds it took. Never raises."""
+    start = time.perf_counter()
+    try:
+        outcome = _checked(adapter.edit(request))
+    except Exception as error:  # a third party's tool may break the contract; the run goes on
+        outcome = Failed(f"the tool's adapter raised {type(error).__name__}: {error}")
+    return outcome, time.perf_counter() - start
+
+
+def _checked(outcome: object) -> EditOutcome:
+    if not isinstance(outcome, Edited | Refused | Failed):
+        return Failed(f"the tool's adapter answered with {type(outcome).__name__}")
+    if isinstance(outcome, Edited) and not outcome.picture:
+        return Failed("the tool answered with an empty body", meta=outcome.meta)
+    if isinstance(outcome, Edited) and secrets.holds_secret(outcome.picture):
+        meta = {**outcome.meta, "maybe_billed": True}
+        return Failed("the picture that came back holds the key, so it was not kept", meta=meta)
+    return outcome
+
+
+def _call_row(
+    adapter: adapters.contract.Adapter, outcome: EditOutcome, seconds: float
+) -> dict[str, Any]:
+    """A call as the ledger keeps it: nothing of it may hold a key or a picture."""
+    meta = secrets.scrub(dict(outcome.meta))
+    row: dict[str, Any] = {
+        "result": "edited",
+        "reason": None,
+        "seconds": seconds,
+        "model": str(meta.get("model") or secrets.scrub_text(str(adapter.model))),
+        "request_id": str(meta.get("request_id") or "") or None,
+        "meta": meta,
+    }
     if isinstance(outcome, Edited):
-        changes |= {"state": EDITED, "edited": run.blobs.put(outcome.picture)}
-        run.ledger.end_call(call, item["item_id"], {"result": "edited"}, changes)
-        return True
+        return row
     if isinstance(outcome, Refused):
         kind, reason = Outcome.REFUSED, f"{outcome.stage}: {outcome.code} {outcome.text}".strip()
     else:
         kind, reason = Outcome.FAILED, outcome.reason
-    changes |= {"state": DONE, "outcome": kind.value, "reason": reason}
-    run.ledger.end_call(call, item["item_id"], {"result": kind.value, "reason": reason}, changes)
-    return False
+    said = one_line(secrets.scrub_text(reason), LONGEST_REASON)
+    return row | {"result": kind.value, "reason": said}
+
+
+def _settle(
+    run: Run,
+    item: Mapping[str, Any],
+    call: int,
+    outcome: EditOutcome,
+    row: Mapping[str, Any],
+    sent: Mapping[str, Any],
+) -> Called:
+    """Record the call that decided the item, together with what the item became by it."""
+    changes = {**sent, **{name: row[name] for name in ("meta", "model", "seconds")}}
+    if isinstance(outcome, Edited):
+        changes |= {"state": EDITED, "edited": run.blobs.put(outcome.picture)}
+        run.ledger.end_call(call, item["item_id"], row, changes)
+        return Called.MEASURABLE
+    changes |= {"state": DONE, "outcome": row["result"], "reason": row["reason"]}
+    run.ledger.end_call(call, item["item_id"], row, changes)
+    return Called.FINISHED

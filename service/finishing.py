@@ -26,6 +26,7 @@ from service.report.model import (
 from service.reviews import KEPT_AS, check_reviews, read_reviews
 from service.runs import Run
 from service.store.ledger import now
+from service.tool_calls import skew_lines, tool_calls
 
 TABLE_ROWS = 14
 """Verdicts printed at the end of a run; all of them are in the report."""
@@ -61,6 +62,9 @@ def finish(run: Run, say: Callable[[str], None], reviews: Path | None = None) ->
     instrument = [_instrument_row(r) for r in run.ledger.portraits()]
     cleaning = _clean(run, items, figures, reviews, say)
     found = draw(run, items, figures, instrument, cleaning)
+    calls = tool_calls([t.label for t in run.plan.tools], run.ledger.items(), run.ledger.calls())
+    for line in skew_lines(calls):
+        say(line)
     row = run.ledger.run()
     assert row is not None
     finished = row["finished"] or now()
@@ -83,6 +87,7 @@ def finish(run: Run, say: Callable[[str], None], reviews: Path | None = None) ->
         seconds=seconds,
         load_picture=run.blobs.get,
         cleaning=cleaning,
+        calls=calls,
     )
     return Finished(
         run_id=row["run_id"],

@@ -227,6 +227,8 @@ def _evidence(pair: FacePair, figures: Iterable[Measurement]) -> dict[str, Any]:
         "original_size": [pair.original.picture.width, pair.original.picture.height],
         "edited_size": [pair.edited.picture.width, pair.edited.picture.height],
     }
+    if np.array_equal(pair.original.picture.pixels, pair.edited.picture.pixels):
+        evidence["unchanged"] = True
     for m in figures:
         if m.metric == "flrr":
             evidence.update(m.evidence)

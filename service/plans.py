@@ -15,8 +15,9 @@ import adapters.contract
 import metrics.contract
 from domain.errors import PlanError, did_you_mean
 from domain.measurements import FACE_REGION
-from domain.plan import AuditPlan
+from domain.plan import AuditPlan, ToolChoice
 from metrics.regions import NAMES
+from service.keys import NO_LITERAL
 
 Path_ = tuple[str | int, ...]
 REGIONS = (FACE_REGION, *(name for name in NAMES if name != FACE_REGION))
@@ -157,6 +158,7 @@ def _check_tools(plan: AuditPlan) -> Iterable[tuple[Path_, str]]:
                 (f"tools.{index}: two tools are called '{tool.label}'; give each its own 'name'"),
             )
         labels[tool.label] = index
+        yield from _check_running(index, tool, known[tool.id][0])
         wanted = tool.tasks or plan.tasks
         if wanted and not set(wanted) & set(known[tool.id][0].tasks):
             yield (
@@ -166,6 +168,20 @@ def _check_tools(plan: AuditPlan) -> Iterable[tuple[Path_, str]]:
                     f"({', '.join(wanted)}); it does: {', '.join(known[tool.id][0].tasks)}"
                 ),
             )
+
+
+def _check_running(
+    index: int, tool: ToolChoice, spec: adapters.contract.ToolSpec
+) -> Iterable[tuple[Path_, str]]:
+    """A key has no place in a plan, and a local tool that is not made for it no second thread."""
+    if spec.key_env is not None and "key" in tool.settings:
+        at: Path_ = ("tools", index, "settings", "key")
+        yield at, f"tools.{index}.settings.key: {NO_LITERAL}"
+    if (tool.concurrency or 1) > 1 and spec.concurrency == 1 and not spec.remote:
+        yield (
+            ("tools", index, "concurrency"),
+            f"tools.{index}.concurrency: '{tool.id}' runs here and makes one picture at a time",
+        )
 
 
 def _check_margins(plan: AuditPlan) -> Iterable[tuple[Path_, str]]:

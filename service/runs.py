@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
 import adapters.contract
 from domain.errors import LedgerError, LikenessError, PlanError, did_you_mean
+from domain.measurements import Outcome
 from domain.plan import AuditPlan, ToolChoice
 from domain.portraits import Portrait
+from service import secrets
 from service.controls import control_tools
+from service.keys import NO_LITERAL, Keys, with_key
 from service.plans import LoadedPlan
 from service.portraits import read_manifest, select
 from service.store.blobs import Blobs
-from service.store.ledger import Ledger, now
+from service.store.ledger import CALLING, PLANNED, Ledger, now
 from service.versions import installed_versions
 
 MEASURED_GROUP = "measured_ita_group"
@@ -46,22 +49,34 @@ class Run:
         return self.loaded.plan
 
 
-def begin(loaded: LoadedPlan, out: Path, resume: bool) -> Run:
-    """Open or reopen the ledger in ``out``. Raises LikenessError when the folder holds another
-    run, or one that was not asked to be resumed."""
+def begin(
+    loaded: LoadedPlan,
+    out: Path,
+    resume: bool,
+    retry_failed: bool = False,
+    say: Callable[[str], object] = lambda _text: None,
+) -> Run:
+    """Open or reopen the ledger in ``out``; with ``retry_failed`` the items that a tool had failed
+    are planned again. ``say`` is told what is worth a line. Raises LikenessError when the folder
+    holds another run, or one that was not asked to be resumed."""
     plan = loaded.plan
     portraits = select(read_manifest(loaded.manifest), plan.portraits.where, plan.portraits.limit)
     _check_groups(loaded, portraits)
-    tools = {t.label: t for t in plan.tools}
-    added = {t.label: t for t in control_tools(plan, portraits)} if plan.controls else {}
-    controls = frozenset(added) - frozenset(tools)
-    tools |= {label: added[label] for label in added if label in controls}
-    specs = {label: _spec(loaded, tool) for label, tool in tools.items()}
     ledger_file = out / "ledger.sqlite3"
     if ledger_file.exists() and not resume:
         raise LedgerError(f"{out}: already holds a run; use --resume, or another folder")
     if resume and not ledger_file.exists():
         raise LedgerError(f"{out}: holds no run to resume; leave out --resume to begin one")
+    tools = {t.label: t for t in plan.tools}
+    added = {t.label: t for t in control_tools(plan, portraits)} if plan.controls else {}
+    controls = frozenset(added) - frozenset(tools)
+    tools |= {label: added[label] for label in added if label in controls}
+    idle = _idle(ledger_file, retry_failed) if resume else frozenset()
+    specs = {
+        label: _spec(loaded, tool, "placeholder" if label in idle else "real", say)
+        for label, tool in tools.items()
+    }
+    _check_no_key(loaded)
     try:
         ledger = Ledger(ledger_file)
     except OSError as error:
@@ -69,7 +84,29 @@ def begin(loaded: LoadedPlan, out: Path, resume: bool) -> Run:
     blobs = Blobs(str(out / "blobs"))
     run = Run(loaded, out, ledger, blobs, portraits, tools, controls, specs, time.monotonic())
     _enter(run)
+    if retry_failed:
+        say(f"failed items that go back to their tools: {ledger.plan_failed_again()}")
     return run
+
+
+def _idle(ledger_file: Path, retry_failed: bool) -> frozenset[str]:
+    """Tools that a resumed run has no call left for: to report on them takes no key."""
+    ledger = Ledger(ledger_file)
+    try:
+        items = ledger.items()
+    finally:
+        ledger.close()
+    called = (PLANNED, CALLING)
+    again = Outcome.FAILED.value if retry_failed else ""
+    busy = {i["tool"] for i in items if i["state"] in called or i["outcome"] == again}
+    return frozenset(i["tool"] for i in items) - busy
+
+
+def _check_no_key(loaded: LoadedPlan) -> None:
+    """The plan's text goes into the ledger and the report."""
+    for number, line in enumerate(loaded.text.splitlines(), 1):
+        if secrets.holds_secret(line.encode()):
+            raise PlanError(f"{loaded.path}:{number}: here stands the key itself: {NO_LITERAL}")
 
 
 def _check_groups(loaded: LoadedPlan, portraits: Sequence[Portrait]) -> None:
@@ -86,25 +123,35 @@ def _check_groups(loaded: LoadedPlan, portraits: Sequence[Portrait]) -> None:
         )
 
 
-def build_tool(loaded: LoadedPlan, tool: ToolChoice) -> adapters.contract.Adapter:
-    """The adapter of one tool, with settings that name files made relative to the plan."""
+def build_tool(
+    loaded: LoadedPlan,
+    tool: ToolChoice,
+    keys: Keys = "real",
+    say: Callable[[str], object] = lambda _text: None,
+) -> adapters.contract.Adapter:
+    """The adapter of one tool, with settings that name files made relative to the plan and its key
+    read from where the plan or the tool says. ``keys="placeholder"`` reads none: such an adapter
+    can be asked for its spec, not for an edit."""
     spec = adapters.contract.discover()[tool.id][0]
-    settings = dict(tool.settings)
+    folder = loaded.path.parent.resolve()
+    settings = with_key(spec, tool.settings, folder, keys=keys, warn=say)
     if "cwd" in spec.path_settings:  # programs and scripts named in a plan lie beside it
         settings.setdefault("cwd", ".")
     for name in spec.path_settings:
         if isinstance(settings.get(name), str):
-            settings[name] = str(loaded.path.parent.resolve() / settings[name])
+            settings[name] = str(folder / settings[name])
     return adapters.contract.build(tool.id, settings)
 
 
-def _spec(loaded: LoadedPlan, tool: ToolChoice) -> adapters.contract.ToolSpec:
+def _spec(
+    loaded: LoadedPlan, tool: ToolChoice, keys: Keys, say: Callable[[str], object]
+) -> adapters.contract.ToolSpec:
     """What the tool can do with these settings. A tool that cannot be made is told before anything
     is run or paid for."""
     try:
-        adapter = build_tool(loaded, tool)
+        adapter = build_tool(loaded, tool, keys, lambda text: say(f"{tool.label}: {text}"))
     except LikenessError as error:
-        said = str(error).removeprefix(f"tool '{tool.id}': ")
+        said = secrets.hide_keys(str(error)).removeprefix(f"tool '{tool.id}': ")
         raise LikenessError(f"{loaded.path}: tool '{tool.label}': {said}") from None
     adapter.close()
     return adapter.spec

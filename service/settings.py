@@ -37,6 +37,11 @@ def load() -> Settings:
     )
 
 
+def variable(name: str) -> str | None:
+    """One variable of the environment by its name: where a plan or a tool says that its key lies."""
+    return os.environ.get(name)
+
+
 def pin_threads() -> None:
     """One thread a process, set before numpy, torch or OpenCV start theirs.
 

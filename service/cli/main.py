@@ -19,6 +19,7 @@ settings.pin_threads()
 
 import typer  # noqa: E402 - thread counts must be set before anything loads numpy's libraries
 
+from service import secrets  # noqa: E402
 from service.gate import ExitCode  # noqa: E402
 from service.native import keep_freed_memory, silence_native_chatter  # noqa: E402
 
@@ -57,7 +58,7 @@ def run() -> NoReturn:
         models.configure(settings.load().models)
         build_app()()
     except LikenessError as error:
-        print(f"likeness: {error}", file=sys.stderr)
+        print(f"likeness: {secrets.hide_keys(str(error))}", file=sys.stderr)
         sys.exit(ExitCode.COULD_NOT_RUN)
     except BrokenPipeError:  # the reader of our output (head, less) has gone
         sys.stderr.close()
@@ -76,8 +77,9 @@ def _fault(error: Exception) -> str:
     with tempfile.NamedTemporaryFile(
         "w", prefix="likeness-fault-", suffix=".txt", delete=False, encoding="utf-8"
     ) as note:
-        traceback.print_exception(error, file=note)
-    cause = str(error).splitlines()[0] if str(error) else "no message"
+        # a stranger's exception may quote the key that it was given
+        note.write(secrets.hide_keys("".join(traceback.format_exception(error))))
+    cause = secrets.hide_keys(str(error).splitlines()[0] if str(error) else "no message")
     return f"a fault of the program ({type(error).__name__}: {cause}); details: {note.name}"
 
 

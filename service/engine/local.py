@@ -1,49 +1,27 @@
-"""Runs an audit on this machine: a thread a tool, a pool of processes that measures meanwhile."""
+"""Runs an audit on this machine: threads that call the tools, processes that measure meanwhile.
+
+Tools that work here share as many threads as there are cores; one that works elsewhere has threads
+of its own, since waiting for it takes no processor.
+"""
 
 from __future__ import annotations
 
 import os
 import queue
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-from service import audit, calling, finishing, runs
+from service import audit, finishing, runs
+from service.engine.lane import Lane
 from service.engine.pool import MeasuringPool
+from service.engine.progress import Progress, Silent
 from service.plans import LoadedPlan
 from service.reviews import read_reviews
 from service.store.ledger import CALLING, DONE, EDITED, PLANNED
-
-Item = Mapping[str, Any]
-
-
-class Progress(Protocol):
-    """What a watcher of a run is told."""
-
-    def stage(self, name: str, total: int) -> None:
-        """A stage of ``total`` steps begins."""
-
-    def step(self, name: str) -> None:
-        """One step of the stage ``name`` is done."""
-
-    def say(self, text: str) -> None:
-        """Something worth a line."""
-
-
-class Silent:
-    """A watcher that watches nothing."""
-
-    def stage(self, name: str, total: int) -> None:
-        """Nothing."""
-
-    def step(self, name: str) -> None:
-        """Nothing."""
-
-    def say(self, text: str) -> None:
-        """Nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,17 +45,19 @@ def run_audit(
     out: Path,
     *,
     resume: bool = False,
+    retry_failed: bool = False,
     machine: Machine,
     progress: Progress | None = None,
     reviews: Path | None = None,
 ) -> finishing.Finished:
     """The whole audit, from the plan to the report. Raises LikenessError when it cannot go on;
-    what is done by then is in the ledger, and ``resume`` goes on from there. ``reviews`` is a CSV
-    of decisions that people made on the items of this run."""
+    what is done by then is in the ledger, and ``resume`` goes on from there, with ``retry_failed``
+    also with the items that a tool had failed. ``reviews`` is a CSV of decisions that people made on
+    the items of this run."""
     watch = progress or Silent()
     if reviews is not None:
         read_reviews(reviews)  # a mistake in it is told before hours of work, not after
-    run = runs.begin(loaded, out, resume)
+    run = runs.begin(loaded, out, resume, retry_failed, watch.say)
     try:
         with MeasuringPool(run, machine) as pool:
             _look(run, pool, watch)
@@ -109,12 +89,17 @@ def _work(run: runs.Run, pool: MeasuringPool, machine: Machine, watch: Progress)
     for item in edited:
         ready.put(item["item_id"])
     stop = threading.Event()
-    with ThreadPoolExecutor(machine.tools_at_once, thread_name_prefix="tool") as threads:
+    lanes = _lanes(run, todo, stop, watch)
+    far = sum(lane.width for lane in lanes if lane.remote)
+    with (
+        ThreadPoolExecutor(machine.tools_at_once, thread_name_prefix="tool") as here,
+        ThreadPoolExecutor(max(1, far), thread_name_prefix="remote") as elsewhere,
+    ):
         jobs = [
-            threads.submit(_edit_all, run, label, [i for i in todo if i["tool"] == label],
-                           ready.put, stop, watch)
-            for label in run.tools
-        ]  # fmt: skip
+            (elsewhere if lane.remote else here).submit(lane.work, ready.put)
+            for lane in lanes
+            for _ in range(lane.width)
+        ]
         for job in jobs:
             job.add_done_callback(lambda _job: ready.put(None))
         try:
@@ -126,33 +111,8 @@ def _work(run: runs.Run, pool: MeasuringPool, machine: Machine, watch: Progress)
             job.result()
 
 
-def _edit_all(
-    run: runs.Run,
-    label: str,
-    todo: Sequence[Item],
-    ready: Callable[[str], object],
-    stop: threading.Event,
-    watch: Progress,
-) -> None:
-    """One tool, one item after the other. A tool that cannot even be built fails its items."""
-    if not todo:
-        return
-    portraits = {row["portrait_id"]: row for row in run.ledger.portraits()}
-    adapter, why = calling.try_build(run, label)
-    if adapter is None:
-        watch.say(f"{label}: {why}")
-    try:
-        for item in todo:
-            if stop.is_set():
-                return
-            if adapter is None:
-                calling.give_up(run, item, f"the tool could not be started: {why}")
-            elif calling.call_tool(run, adapter, item, portraits[item["portrait_id"]], stop.wait):
-                watch.step("edited")
-                ready(item["item_id"])
-                continue
-            watch.step("edited")
-            watch.step("measured")
-    finally:
-        if adapter is not None:
-            adapter.close()
+def _lanes(
+    run: runs.Run, todo: Sequence[Mapping[str, Any]], stop: threading.Event, watch: Progress
+) -> list[Lane]:
+    by_tool = {label: [i for i in todo if i["tool"] == label] for label in run.tools}
+    return [Lane(run, label, work, stop, watch) for label, work in by_tool.items() if work]

@@ -14,12 +14,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Engine, create_engine, event, func, insert, select, update
+from sqlalchemy import Connection, Engine, create_engine, event, func, insert, select, update
 from sqlalchemy.exc import DatabaseError, OperationalError
-from sqlalchemy.schema import CreateIndex, CreateTable
+from sqlalchemy.schema import CreateColumn, CreateIndex, CreateTable
 
 from domain.errors import LedgerError
-from service.store.tables import calls, items, measurements, metadata, portraits, runs
+from domain.measurements import Outcome
+from service.store.tables import ITEM, calls, items, measurements, metadata, portraits, runs
 
 PLANNED, CALLING, EDITED, DONE = "planned", "calling", "edited", "done"
 Row = Mapping[str, Any]
@@ -87,31 +88,50 @@ class Ledger:
         with self._engine.connect() as link:
             return {row[0]: row[1] for row in link.execute(query)}
 
-    def begin_call(self, item_id: str, attempt: int) -> int:
-        """Record the intent before the tool is called. Returns the call's number."""
+    def plan_failed_again(self) -> int:
+        """Put every item that its tool failed back to be called, and the run back to unfinished.
+        Their calls and the count of attempts stay. Returns how many there were."""
+        failed = items.c.outcome == Outcome.FAILED.value
+        blank: dict[str, Any] = {
+            "outcome": None,
+            "reason": None,
+            "seconds": None,
+            "meta": {},
+            "warnings": [],
+        }
         try:
             with self._engine.begin() as link:
-                link.execute(
-                    update(items)
-                    .where(items.c.item_id == item_id)
-                    .values(state=CALLING, attempts=attempt)
-                )
-                made = link.execute(
-                    insert(calls).values(item_id=item_id, attempt=attempt, started=now())
-                )
+                again = update(items).where(items.c.state == DONE, failed)
+                count = link.execute(again.values(state=PLANNED, **blank)).rowcount
+                if count:
+                    link.execute(update(runs).values(finished=None))
+                return count
+        except DatabaseError as error:
+            raise _trouble(self.path, error) from None
+
+    def begin_call(self, item_id: str, attempt: int, kind: str = ITEM) -> int:
+        """Record the intent before the tool is called. Returns the call's number. A warm-up, whose
+        result is thrown away, leaves its item as it is."""
+        moved = update(items).where(items.c.item_id == item_id)
+        row = {"item_id": item_id, "attempt": attempt, "started": now(), "kind": kind}
+        try:
+            with self._engine.begin() as link:
+                if kind == ITEM:
+                    link.execute(moved.values(state=CALLING, attempts=attempt))
+                made = link.execute(insert(calls).values(**row))
                 key = made.inserted_primary_key
                 return int(key[0]) if key else 0
         except DatabaseError as error:
             raise _trouble(self.path, error) from None
 
     def end_call(self, call_id: int, item_id: str, call: Row, item: Row) -> None:
-        """The call's result and what the item became, in one transaction."""
-        self._write_all(
-            [
-                (update(calls).where(calls.c.call_id == call_id).values(ended=now(), **call), None),
-                (update(items).where(items.c.item_id == item_id).values(**item), None),
-            ]
-        )
+        """The call's result and what the item became (nothing: as it was), in one transaction."""
+        ended = update(calls).where(calls.c.call_id == call_id).values(ended=now(), **call)
+        steps: list[tuple[Any, Sequence[Row] | None]] = [(ended, None)]
+        if item:
+            changed = update(items).where(items.c.item_id == item_id).values(**item)
+            steps.append((changed, None))
+        self._write_all(steps)
 
     def finish_item(self, item_id: str, item: Row, figures: Sequence[Row]) -> None:
         """The item's outcome with all its figures, in one transaction."""
@@ -131,6 +151,11 @@ class Ledger:
     def calls(self) -> list[Row]:
         """Every call of a tool; one without ``ended`` was cut off and may have been billed."""
         return self._rows(select(calls).order_by(calls.c.call_id))
+
+    def cut_off(self, item_id: str) -> int:
+        """How often the process died while it called a tool for this item's result."""
+        mine = (calls.c.item_id == item_id, calls.c.kind == ITEM, calls.c.ended.is_(None))
+        return len(self._rows(select(calls.c.call_id).where(*mine)))
 
     # -- plumbing ----------------------------------------------------------------------------
 
@@ -175,9 +200,26 @@ def _open(path: Path) -> Engine:
                 link.execute(CreateTable(table, if_not_exists=True))
                 for index in table.indexes:
                     link.execute(CreateIndex(index, if_not_exists=True))
+        with engine.begin() as link:
+            _add_columns(link)
     except (DatabaseError, OperationalError) as error:
         raise _trouble(path, error) from None
     return engine
+
+
+def _add_columns(link: Connection) -> None:
+    """Bring the ledger of an earlier version up to this one's columns."""
+    for table in metadata.sorted_tables:
+        there = {row[1] for row in link.exec_driver_sql(f"PRAGMA table_info({table.name})")}
+        for column in table.columns:
+            if column.name in there:
+                continue
+            ddl = CreateColumn(column).compile(dialect=link.dialect)
+            try:
+                link.exec_driver_sql(f"ALTER TABLE {table.name} ADD COLUMN {ddl}")
+            except OperationalError as error:
+                if "duplicate column" not in str(error.orig):  # another reader was quicker
+                    raise
 
 
 def _trouble(path: Path, error: DatabaseError) -> LedgerError:

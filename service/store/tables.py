@@ -5,6 +5,8 @@ from __future__ import annotations
 from sqlalchemy import JSON, Column, Float, ForeignKey, Integer, MetaData, String, Table, Text
 
 metadata = MetaData()
+ITEM, WARM_UP = "item", "warm_up"
+"""Kinds of calls: for an item's result, or to be thrown away."""
 
 runs = Table(
     "runs",
@@ -72,6 +74,12 @@ calls = Table(
     Column("ended", String(40)),
     Column("result", String(16)),
     Column("reason", Text),
+    # A default in the database too: an older ledger is given these columns as it is opened
+    Column("kind", String(16), nullable=False, default=ITEM, server_default=ITEM),
+    Column("seconds", Float),
+    Column("model", Text),
+    Column("request_id", Text),
+    Column("meta", JSON),
 )
 
 measurements = Table(

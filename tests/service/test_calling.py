@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from adapters.contract import ToolSpec
 from domain.edits import Edited, EditOutcome, EditRequest, Failed, Refused, Task
 from domain.errors import LikenessError
 from preprocess.decode import encode_png
 from service import audit, calling, runs
+from service.calling import Called
 from service.measuring import Instrument
+from service.pacing import Pacing
 from service.plans import load_plan
 from service.store.ledger import DONE, EDITED
+from tests.service.scripted import Scripted, Time
 
 REPO = Path(__file__).resolve().parents[2]
 PLAN = """\
@@ -26,25 +27,6 @@ portraits: {{manifest: {manifest}, limit: 1}}
 tools: [{{id: identity, name: tool}}]
 controls: false
 """
-
-
-class Scripted:
-    """A tool that gives the answers it was told to give, one after the other."""
-
-    spec = ToolSpec(id="scripted", name="scripted", tasks=(Task.RETOUCH,))
-    model = "scripted 1"
-
-    def __init__(self, *answers: EditOutcome | Callable[[EditRequest], EditOutcome]) -> None:
-        self.answers = list(answers)
-        self.calls = 0
-
-    def edit(self, request: EditRequest) -> EditOutcome:
-        answer = self.answers[min(self.calls, len(self.answers) - 1)]
-        self.calls += 1
-        return answer(request) if callable(answer) else answer
-
-    def close(self) -> None:
-        pass
 
 
 @pytest.fixture
@@ -60,12 +42,14 @@ def run(tmp_path: Path) -> Any:
     begun.ledger.close()
 
 
-def call(run: runs.Run, tool: Scripted) -> tuple[bool, dict[str, Any], list[float]]:
-    waits: list[float] = []
+def call(run: runs.Run, tool: Scripted, **limits: Any) -> tuple[bool, dict[str, Any], list[float]]:
+    """Called with the longest jitter there is."""
+    time = Time()
+    pacing = Pacing(**limits, wait=time.wait, clock=time.clock, chance=lambda: 1.0)
     [item] = run.ledger.items()
     [portrait] = run.ledger.portraits()
-    measurable = calling.call_tool(run, tool, item, portrait, waits.append)
-    return measurable, dict(run.ledger.items()[0]), waits
+    called = calling.call_tool(run, tool, item, portrait, pacing)
+    return called is Called.MEASURABLE, dict(run.ledger.items()[0]), time.waits
 
 
 def test_an_answer_is_stored_and_waits_to_be_measured(run: runs.Run) -> None:
@@ -85,7 +69,8 @@ def test_a_passing_fault_is_tried_again_with_growing_waits(run: runs.Run) -> Non
 
 def test_the_tools_own_time_to_wait_is_kept(run: runs.Run) -> None:
     fault = Failed("slow down", retryable=True, retry_after=7.5)
-    assert call(run, Scripted(fault, Edited(b"x")))[2] == [7.5]
+    waits = call(run, Scripted(fault, Edited(b"x")))[2]
+    assert waits == [7.5 + 0.75], "a tenth of jitter at most, never less than was asked"
 
 
 def test_a_fault_that_stays_ends_as_failed_with_its_reason(run: runs.Run) -> None:

@@ -38,7 +38,8 @@ def edited_run(folder: Path, pool_of: type[MeasuringPool]) -> tuple[runs.Run, Me
     adapter = runs.build_tool(run.loaded, run.tools["copy"])
     portraits = {row["portrait_id"]: row for row in run.ledger.portraits()}
     for item in run.ledger.items():
-        assert calling.call_tool(run, adapter, item, portraits[item["portrait_id"]])
+        called = calling.call_tool(run, adapter, item, portraits[item["portrait_id"]])
+        assert called is calling.Called.MEASURABLE
     return run, pool
 
 
