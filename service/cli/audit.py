@@ -44,8 +44,14 @@ def register(app: typer.Typer) -> None:
 
 def audit(
     plan: Annotated[Path, typer.Argument(help="The audit plan, a YAML file.")],
-    out: Annotated[Path, typer.Option("--out", help="Folder for ledger, pictures and report.")],
+    *,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Folder for ledger, pictures and report.")
+    ] = None,
     resume: Annotated[bool, typer.Option(help="Go on with the run that is in --out.")] = False,
+    retry_failed: Annotated[
+        bool, typer.Option(help="With --resume: call the tools again for items they had failed.")
+    ] = False,
     reviews: Annotated[
         Path | None,
         typer.Option(
@@ -55,6 +61,14 @@ def audit(
     gate: Annotated[
         bool, typer.Option(help="Exit 1 when a disparity was found, 3 when nothing was settled.")
     ] = False,
+    estimate: Annotated[
+        bool,
+        typer.Option(help="Only tell what the run would ask, cost and send away. Calls no tool."),
+    ] = False,
+    budget: Annotated[
+        str | None,
+        typer.Option(help="Begin only if the run cannot cost more than this: 20 or '20 EUR'."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
 ) -> None:
     """Give the plan's portraits to its tools, measure every face and say what was found.
@@ -66,18 +80,33 @@ def audit(
     """
     if reviews is not None and not resume:
         raise LikenessError("--reviews go back into a run that is there: use --resume with them")
+    if retry_failed and not resume:
+        raise LikenessError("--retry-failed goes on with a run that is there: use --resume with it")
+    if out is None and (resume or not estimate):
+        raise LikenessError("--out DIR is needed: the folder for ledger, pictures and report")
     # pandas and the statistics take a second to load, which only this command should pay
     from service.engine.local import Machine, run_audit
     from service.plans import load_plan
 
     began = time.monotonic()
     loaded = load_plan(plan)
+    if estimate or budget is not None:
+        from service.cli.estimates import reckon
+
+        ledger = out / "ledger.sqlite3" if resume and out else None
+        reckon(
+            loaded, ledger, retry_failed=retry_failed, budget=budget, quiet=not estimate,
+            as_json=as_json,
+        )  # fmt: skip
+    if estimate or out is None:
+        return
     chosen = settings.load()
     machine = Machine.this(chosen.models, chosen.workers)
     with Bars() as bars:
         done = run_audit(
-            loaded, out, resume=resume, machine=machine, progress=bars, reviews=reviews
-        )
+            loaded, out, resume=resume, retry_failed=retry_failed, machine=machine, progress=bars,
+            reviews=reviews,
+        )  # fmt: skip
     seconds = time.monotonic() - began
     if as_json:
         print(json.dumps(_answer(done, seconds)))
