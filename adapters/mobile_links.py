@@ -120,6 +120,7 @@ class AdbLink:
                     self._open()
                 told = f"no whole answer from the agent at {self._remote} on {self._adb.serial}"
                 reason = f"{told}: {end.outcome.reason}; is the app running?"
+                meta.pop("device_lost", None)
             else:
                 reason = f"the device {self._adb.serial} is lost (adb says: {one_line(state, 60)})"
                 meta |= LOST

@@ -40,6 +40,8 @@ class AdbDevice:
 
     def close(self) -> None:
         """Pull the cable: every connection ends. May come twice."""
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)  # else accept goes on beyond the close
         self._listener.close()
         with self._lock:
             connections, self._open = list(self._open), set()
