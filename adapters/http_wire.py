@@ -164,7 +164,9 @@ class Wire:
                 )
             )
         if reply.status != 200:
-            failed = self.failure(reply, f"fetching the result: {reply.words}", maybe_billed=True)
+            failed = self.failure(
+                reply, f"fetching the result: {reply.words}".strip(": "), maybe_billed=True
+            )
             meta = {name: value for name, value in failed.meta.items() if name != "stop"}
             raise EditEnded(replace(failed, meta=meta))
         return reply
@@ -215,9 +217,10 @@ class Wire:
             ) from None
 
     def _exchange(self, client: httpx.Client, method: str, url: str, **options: Any) -> Reply:
-        began, wall = time.monotonic(), time.time()
+        began = time.monotonic()
         try:
             with client.stream(method, url, **options) as response:
+                skew = clock_skew(response.headers, time.time())
                 body = read_body(
                     response, int(self._settings.max_result_mb * 1e6), lambda: self._in_time(began)
                 )
@@ -240,11 +243,9 @@ class Wire:
             raise EditEnded(
                 Failed(f"the address cannot be used: {self.redact(str(error))}")
             ) from None
+        host = urlsplit(url).hostname or ""
         seconds = time.monotonic() - began
-        return Reply(
-            response.status_code, response.headers, body, seconds,
-            clock_skew(response.headers, wall + seconds), urlsplit(url).hostname or "",
-        )  # fmt: skip
+        return Reply(response.status_code, response.headers, body, seconds, skew, host)
 
     def _in_time(self, began: float) -> None:
         if time.monotonic() - began > self._settings.total_s:
