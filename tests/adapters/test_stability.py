@@ -7,6 +7,7 @@ import dataclasses
 import hashlib
 import json
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
 from typing import Any
 
@@ -199,6 +200,18 @@ def test_a_wrong_setting_is_one_clear_line(settings: dict[str, Any], words: str)
     with pytest.raises(LikenessError, match="tool 'stability': ") as caught:
         build("stability", settings)
     assert words in str(caught.value)
+
+
+def test_calls_side_by_side_do_not_mix(fake: Fake) -> None:
+    server = fake("stability")
+    tool = tool_at(server)
+    asked = [request(WIDTH + 8 * n, HEIGHT, seed=n) for n in range(8)]
+    with ThreadPoolExecutor(stability.SPEC.concurrency) as threads:
+        outcomes = list(threads.map(tool.edit, asked))
+    for one, outcome in zip(asked, outcomes, strict=True):
+        assert isinstance(outcome, Edited)
+        assert read_rgb(outcome.picture).shape == (one.height, one.width, 3)
+        assert outcome.meta["returned"]["seed"] == one.seed + 1
 
 
 # -- what comes back -----------------------------------------------------------------------------
