@@ -5,16 +5,13 @@ faces leave this machine. Nothing is written, nobody is called, no key is read.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
-from typing import Any
 
 import adapters.contract
 from domain.edits import Task
 from domain.errors import LikenessError, PictureRejected
-from domain.measurements import Outcome
 from domain.pictures import Picture
 from domain.plan import ToolChoice
 from domain.portraits import Portrait
@@ -24,12 +21,12 @@ from preprocess.crop import fit_to_tool
 from preprocess.decode import open_picture
 from service.audit import work_of
 from service.controls import control_tools
-from service.destinations import Destination, destination_of
+from service.destinations import Destination, destination_by_settings, destination_of
 from service.pacing import Pacing
 from service.plans import LoadedPlan
 from service.portraits import read_manifest, select
 from service.runs import build_tool
-from service.store.ledger import CALLING, DONE, PLANNED, Ledger
+from service.so_far import Asked, SoFar
 
 SAMPLED = 12
 """Portraits decoded to learn their size; the others are taken to be like them."""
@@ -38,7 +35,7 @@ CONTRACT_PRICE = "as the plan says"
 
 @dataclass(frozen=True, slots=True)
 class ToolEstimate:
-    """One tool's share. ``calls`` are expected where every first call succeeds, ``calls_at_most``
+    """One tool's share. ``note`` says why it could not be asked about itself. ``calls`` are expected where every first call succeeds, ``calls_at_most``
     where each item needs every attempt; both hold the ``warm_ups``. ``megapixels`` is 10^6 pixels
     a call on average, None where no portrait could be sized. Money is None where the price is
     unknown, else in ``price.currency``. ``seconds_at_least`` follows from the rate limit, and from
@@ -115,47 +112,58 @@ def estimate(
     added = {t.label: t for t in control_tools(plan, portraits)} if plan.controls else {}
     controls = frozenset(added) - frozenset(tools)
     sizes = _Sizes(portraits)
-    before = _Before.read(ledger, retry_failed) if ledger else None
+    before = SoFar.read(ledger, retry_failed) if ledger else None
     found = []
     for label, tool in (tools | {n: added[n] for n in added if n in controls}).items():
-        adapter = build_tool(loaded, tool, keys="placeholder")
-        try:
-            destination = destination_of(adapter)
-        finally:
-            adapter.close()
-        work = work_of(plan, tool, adapter.spec, label in controls)
+        known = _known_of(loaded, tool)
+        work = work_of(plan, tool, known.spec, label in controls)
         asked = before.left(label) if before else _everything(portraits, work)
-        found.append(
-            _of_tool(tool, adapter.spec, label in controls, destination, asked, sizes, before)
-        )
+        found.append(_of_tool(tool, known, label in controls, asked, sizes, before))
     people = len({p.subject_id for p in portraits})
     done = before.done if before else 0
     return Estimate(found, len(portraits), people, sizes.opened, before is not None, done)
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    """Items of one tool with the portraits and people they show."""
+class _Known:
+    """What a tool says of itself; ``note`` is why it could not be asked."""
 
-    items: int
-    portraits: frozenset[str]
-    people: frozenset[str]
+    spec: adapters.contract.ToolSpec
+    destination: Destination
+    note: str = ""
 
 
-def _everything(portraits: Sequence[Portrait], work: Sequence[tuple[str, Task]]) -> _Asked:
+def _known_of(loaded: LoadedPlan, tool: ToolChoice) -> _Known:
+    """A remote tool that cannot be set up now, such as a phone that is not there, is reckoned by its
+    general facts, and that is said; the audit itself would not begin."""
+    try:
+        adapter = build_tool(loaded, tool, keys="placeholder")
+    except LikenessError as error:
+        spec = adapters.contract.discover()[tool.id][0]
+        if not spec.remote:
+            raise
+        said = str(error).removeprefix(f"tool '{tool.id}': ")
+        return _Known(spec, destination_by_settings(spec, tool.settings), said)
+    try:
+        return _Known(adapter.spec, destination_of(adapter))
+    finally:
+        adapter.close()
+
+
+def _everything(portraits: Sequence[Portrait], work: Sequence[tuple[str, Task]]) -> Asked:
     ids = frozenset(p.portrait_id for p in portraits)
-    return _Asked(len(portraits) * len(work), ids, frozenset(p.subject_id for p in portraits))
+    return Asked(len(portraits) * len(work), ids, frozenset(p.subject_id for p in portraits))
 
 
 def _of_tool(
     tool: ToolChoice,
-    spec: adapters.contract.ToolSpec,
+    known: _Known,
     control: bool,
-    destination: Destination,
-    asked: _Asked,
+    asked: Asked,
     sizes: _Sizes,
-    before: _Before | None,
+    before: SoFar | None,
 ) -> ToolEstimate:
+    spec, destination = known.spec, known.destination
     pacing = Pacing.of(tool, spec)
     warm_ups = tool.warm_up if asked.items else 0
     calls = asked.items + warm_ups
@@ -172,7 +180,7 @@ def _of_tool(
         calls, at_most, pacing.max_attempts, warm_ups, pixels, price,
         None if one is None else calls * one, None if one is None else at_most * one,
         before.spent(tool.label, price, one) if before else 0.0,
-        least_seconds(calls, rate, concurrency, speed), rate, concurrency,
+        least_seconds(calls, rate, concurrency, speed), rate, concurrency, known.note,
     )  # fmt: skip
 
 
@@ -239,67 +247,3 @@ def _area(picture: Picture, rule: SizeRule) -> int | None:
     except ValueError:
         return None
     return fitted.width * fitted.height
-
-
-@dataclass(frozen=True, slots=True)
-class _Before:
-    """What the ledger of a run that is to be resumed knows already."""
-
-    items: Sequence[Mapping[str, Any]]
-    calls: Sequence[Mapping[str, Any]]
-    subjects: Mapping[str, str]
-    again: frozenset[str]
-    _by_item: Mapping[str, str] = field(default_factory=dict)
-
-    @classmethod
-    def read(cls, path: Path, retry_failed: bool) -> _Before | None:
-        """None where the run has not planned its items yet: everything is left."""
-        if not path.exists():
-            raise LikenessError(f"{path.parent}: holds no run to resume")
-        ledger = Ledger(path)
-        try:
-            items, calls = ledger.items(), ledger.calls()
-            subjects = {r["portrait_id"]: r["subject_id"] for r in ledger.portraits()}
-        finally:
-            ledger.close()
-        failed = (i for i in items if i["state"] == DONE and i["outcome"] == Outcome.FAILED.value)
-        again = frozenset(i["item_id"] for i in failed) if retry_failed else frozenset()
-        if not items:
-            return None
-        return cls(items, calls, subjects, again, {i["item_id"]: i["tool"] for i in items})
-
-    @property
-    def done(self) -> int:
-        """Items that need no call any more."""
-        return sum(not self._is_left(i) for i in self.items)
-
-    def _is_left(self, item: Mapping[str, Any]) -> bool:
-        return item["state"] in (PLANNED, CALLING) or item["item_id"] in self.again
-
-    def left(self, label: str) -> _Asked:
-        mine = [i for i in self.items if i["tool"] == label and self._is_left(i)]
-        ids = frozenset(i["portrait_id"] for i in mine)
-        return _Asked(len(mine), ids, frozenset(self.subjects.get(i, i) for i in ids))
-
-    def _calls(self, label: str) -> Iterable[Mapping[str, Any]]:
-        return (c for c in self.calls if self._by_item.get(c["item_id"]) == label)
-
-    def seconds(self, label: str) -> float | None:
-        """Median of the calls that brought a picture, None before there was one."""
-        took = [
-            float(c["seconds"])
-            for c in self._calls(label)
-            if c["result"] == "edited" and c["seconds"] is not None
-        ]
-        return median(took) if took else None
-
-    def spent(self, label: str, price: Price | None, one: float | None) -> float:
-        """What the tool said it charged, and for calls of which it said nothing the price."""
-        total = 0.0
-        for call in self._calls(label):
-            said = (call["meta"] or {}).get("cost")
-            if isinstance(said, Mapping) and price and said.get("currency") == price.currency:
-                total += float(said.get("amount") or 0.0)
-            else:
-                total += one or 0.0
-        return total

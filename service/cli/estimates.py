@@ -116,6 +116,12 @@ def _prices(found: Estimate) -> list[str]:
         if t.price is not None and t.at_most and t.price.source
     ]
     warmed = [f"{t.warm_ups} for {t.tool}" for t in found.tools if t.warm_ups]
+    lines += [
+        f"{t.tool} cannot be set up now ({t.note}): reckoned by its general facts. An audit would not"
+        " begin so."
+        for t in found.tools
+        if t.note
+    ]
     return [*lines, *([f"Warm-up calls are among them: {', '.join(warmed)}."] if warmed else [])]
 
 
