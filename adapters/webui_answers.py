@@ -24,11 +24,13 @@ _HASH_IN_TITLE = re.compile(r"\s*\[[0-9a-f]{6,64}\]$")
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A line of `/sdapi/v1/sd-models`. ``digest`` is the longest hash that it gives, "" for none."""
+    """A line of `/sdapi/v1/sd-models`. ``digest`` is the longest hash that it gives, "" for none.
+    ``names`` are all it may be called: an answer gives the bare file's name, the list a folder's too."""
 
     title: str
     name: str = ""
     digest: str = ""
+    names: frozenset[str] = frozenset()
 
 
 def find_checkpoint(models: Iterable[Mapping[str, Any]], wanted: str) -> Checkpoint | None:
@@ -37,9 +39,10 @@ def find_checkpoint(models: Iterable[Mapping[str, Any]], wanted: str) -> Checkpo
         title, name = str(model.get("title") or ""), str(model.get("model_name") or "")
         file = re.split(r"[\\/]", str(model.get("filename") or ""))[-1]
         hashes = [str(model[k]) for k in ("sha256", "hash") if model.get(k)]
-        names = {title, _HASH_IN_TITLE.sub("", title), name, file, *hashes}
-        if wanted and wanted in names:
-            return Checkpoint(title, name, hashes[0] if hashes else "")
+        bare = _HASH_IN_TITLE.sub("", title)
+        names = frozenset({title, bare, name, file, file.rpartition(".")[0]} - {""})
+        if wanted and wanted in names | set(hashes):
+            return Checkpoint(title, name, hashes[0] if hashes else "", names)
     return None
 
 
@@ -133,8 +136,8 @@ def _another_model(info: Mapping[str, Any], expected: Checkpoint) -> str:
     digest, name = str(info.get("sd_model_hash") or ""), str(info.get("sd_model_name") or "")
     if digest and expected.digest:
         same = digest.startswith(expected.digest) or expected.digest.startswith(digest)
-    elif name and expected.name:
-        same = name == expected.name
+    elif name and expected.names:
+        same = name in expected.names
     else:
         return ""
     if same:
