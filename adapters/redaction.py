@@ -21,7 +21,7 @@ _ENCODED = re.compile(
     rf"(?:{_CHARACTER}{{60,}}(?:{_BREAK}{_CHARACTER}{{60,}})+(?:(?:\\[rn]|[\r\n])+{_CHARACTER}+)?"
     rf"|{_CHARACTER}{{80,}})={{0,2}}"
     # \x89PNG: bytes as programs print them
-    r"|(?:\\x[0-9A-Fa-f]{2}[^\\]{0,8}){12,}"
+    r"|\\x[0-9A-Fa-f]{2}[^\\]{0,12}(?:\\(?:x[0-9A-Fa-f]{2}|[rnt'\"\\])[^\\]{0,12}){11,}"
 )
 _SHORTEST = 6
 """Characters below which a "key" would blank out ordinary words."""
