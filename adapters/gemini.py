@@ -74,9 +74,11 @@ SPEC = ToolSpec(
 class GeminiSettings(HttpSettings):
     """``image_size`` is what the model makes, about 1, 4 or 16 megapixels. ``safety`` sets the
     threshold of the four adjustable filters; "" leaves the maker's. ``words`` False asks for a
-    picture alone: the model then says less of why it declines."""
+    picture alone: the model then says less of why it declines. Nothing comes over the wire while the
+    picture is made: hence the long ``timeout_s``."""
 
     base_url: str = "https://generativelanguage.googleapis.com"
+    timeout_s: Annotated[float, Field(gt=0, le=3600)] = 300.0
     model: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")] = PRICED
     image_size: Literal["1K", "2K", "4K"] = "1K"
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
@@ -99,6 +101,7 @@ class Said:
     message: str
     words: str
     pictures: tuple[tuple[Any, str], ...]
+    ratings: Any
 
 
 class Gemini:
@@ -213,10 +216,15 @@ class Gemini:
                 whole[key] = self._wire.redact(str(body[name]))[:100]
         feedback = body.get("promptFeedback")
         if isinstance(feedback, dict) and feedback.get("blockReason"):
+            whole["returned"] |= facts(feedback, ("safetyRatings",), self._wire)
             text = self._wire.redact(str(feedback.get("blockReasonMessage") or ""))
             return Refused("input", self._wire.redact(str(feedback["blockReason"])), text, whole)
         said = _read(body)
         whole["returned"] |= {"finishReason": self._wire.redact(said.finish)}
+        if said.ratings:
+            whole["returned"] |= facts(
+                {"safetyRatings": said.ratings}, ("safetyRatings",), self._wire
+            )
         words = self._wire.redact(said.words or said.message)
         if said.finish in REFUSALS:
             return Refused("output", said.finish, words, whole)
@@ -240,7 +248,13 @@ def _read(body: Mapping[str, Any]) -> Said:
     shown = [p for p in parts or [] if isinstance(p, dict) and not p.get("thought")]
     words = " ".join(str(p["text"]) for p in shown if p.get("text"))
     message = str(first.get("finishMessage") or "")
-    return Said(str(first.get("finishReason") or ""), message, words, tuple(_pictures(shown)))
+    return Said(
+        str(first.get("finishReason") or ""),
+        message,
+        words,
+        tuple(_pictures(shown)),
+        first.get("safetyRatings"),
+    )
 
 
 def _pictures(parts: Iterable[Mapping[str, Any]]) -> Iterable[tuple[Any, str]]:

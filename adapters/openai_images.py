@@ -13,10 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import cv2
 import numpy as np
+from pydantic import Field
 
 from adapters.codec import mask_as_alpha, media_type_of, read_rgb
 from adapters.contract import Adapter, ToolSpec
@@ -73,9 +74,11 @@ SPEC = ToolSpec(
 class OpenAiSettings(HttpSettings):
     """``model`` decides the sizes and which of the others exist. ``input_fidelity`` None means high
     where the model has a choice (it matters for faces). ``moderation`` low asks for the milder
-    filter. ``base_url`` may end in /v1, as other programs write it."""
+    filter. ``base_url`` may end in /v1, as other programs write it. Nothing comes over the wire while
+    the picture is made, which may take minutes: hence the long ``timeout_s``."""
 
     base_url: str = "https://api.openai.com"
+    timeout_s: Annotated[float, Field(gt=0, le=3600)] = 300.0
     model: str = "gpt-image-2.5-sunburst-2026-09-08"
     quality: Literal["auto", "low", "medium", "high", "xhigh", "max"] = "medium"
     input_fidelity: Literal["low", "high"] | None = None

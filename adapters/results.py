@@ -16,6 +16,7 @@ from adapters.http_wire import Reply, Wire
 from domain.edits import Edited, EditRequest, Failed
 
 Meta = Mapping[str, Any]
+UNCHANGED = "the tool sent back the very picture it was given"
 MANY = 40
 """Entries of a list or mapping that are kept of what a server said."""
 
@@ -51,14 +52,16 @@ def picture_of(text: Any, meta: Meta) -> bytes:
 
 
 def edited(data: bytes, declared: str, request: EditRequest, meta: Meta) -> Edited:
-    """``data`` as the result, untouched; a note when its size is not the one asked for. ``declared``
-    is the content type that came with it. Raises EditEnded with Failed for what is no picture."""
+    """``data`` as the result, untouched; a note when its size is not the one asked for, or when it is
+    the very file that was sent. ``declared`` is the content type that came with it. Raises EditEnded
+    with Failed for what is no picture."""
     if not data:
         raise EditEnded(Failed("the tool answered with an empty body", meta=_billed(meta)))
     if not media_type_of(data):
         kind = declared or "data of no declared type"
         raise EditEnded(Failed(f"the tool answered with {kind}, no picture", meta=_billed(meta)))
-    return Edited(data, {**meta, **size_note(data, request)})
+    note = {"note": UNCHANGED} if data == request.picture else size_note(data, request)
+    return Edited(data, {**meta, **note})
 
 
 def facts(body: Mapping[str, Any], names: Iterable[str], wire: Wire) -> dict[str, Any]:

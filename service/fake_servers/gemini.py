@@ -128,6 +128,9 @@ def _answer(desk: Desk, order: Order, behaviour: str) -> dict[str, Any]:
     if made.parts is not None:
         candidate["content"] = {"parts": made.parts, "role": "model"}
         said["usageMetadata"] |= _output_usage(order)
+    if made.finish == "SAFETY":
+        rating = {"category": "HARM_CATEGORY_SEXUALLY_EXPLICIT", "probability": "MEDIUM"}
+        candidate["safetyRatings"] = [{**rating, "blocked": True}]
     if made.message:
         candidate["finishMessage"] = made.message
     return {"candidates": [candidate], **said}

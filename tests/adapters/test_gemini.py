@@ -244,6 +244,12 @@ def test_a_200_with_a_finish_reason_of_its_filters_is_a_refusal(
     assert outcome.meta["returned"]["finishReason"] == code
 
 
+def test_the_ratings_behind_a_refusal_are_kept(fake: Fake) -> None:
+    ratings = played(fake, "safety").meta["returned"]["safetyRatings"]
+    assert ratings[0]["category"] == "HARM_CATEGORY_SEXUALLY_EXPLICIT"
+    assert ratings[0]["blocked"] is True
+
+
 @pytest.mark.parametrize(
     "reason", ["SAFETY", "OTHER", "BLOCKLIST", "PROHIBITED_CONTENT", "IMAGE_SAFETY"]
 )

@@ -321,6 +321,14 @@ def test_a_size_that_was_ignored_is_noted(fake: Fake) -> None:
     assert outcome.meta["note"] == f"asked for {SIDE}x{SIDE}, got {SIDE // 2}x{SIDE // 2}"
 
 
+def test_a_200_with_the_unchanged_picture_is_noted(fake: Fake) -> None:
+    server = fake("openai")
+    server.next("unchanged")
+    outcome = tool_at(server).edit(request())
+    assert isinstance(outcome, Edited)
+    assert outcome.meta["note"] == "the tool sent back the very picture it was given"
+
+
 @pytest.mark.parametrize(
     ("behaviour", "stage", "code"),
     [
