@@ -30,6 +30,8 @@ from service.store.tables import WARM_UP
 MOST_DEATHS = 3
 """Times that the process may die while it calls a tool on one item, before the item is given up."""
 LONGEST_REASON = 500
+SHORTEST_ID = 6
+"""Characters below which a request id would be found in ordinary words."""
 MASKS = {
     Task.INPAINT_BACKGROUND: MaskKind.BACKGROUND,
     Task.INPAINT_FACE: MaskKind.FACE,
@@ -239,6 +241,10 @@ def _call_row(
         kind, reason = Outcome.REFUSED, f"{outcome.stage}: {outcome.code} {outcome.text}".strip()
     else:
         kind, reason = Outcome.FAILED, outcome.reason
+    if row[
+        "request_id"
+    ]:  # it stands beside; in a reason it would make each refusal one of its kind
+        reason = reason.replace(row["request_id"], "[request id]")
     said = one_line(secrets.scrub_text(reason), LONGEST_REASON)
     return row | {"result": kind.value, "reason": said}
 

@@ -71,7 +71,7 @@ def _notices(one: ToolCalls) -> Iterator[Notice]:
         )
     if one.maybe_billed:
         ids = ", ".join(one.first_request_ids)
-        quote = f" Request ids to quote to its maker: {ids}." if ids else ""
+        quote = f" Ids of its calls, to quote to its maker: {ids}." if ids else ""
         whose = "call that was cut off or whose answer" if one.maybe_billed == 1 else (
             "calls that were cut off or whose answers"
         )  # fmt: skip
@@ -95,7 +95,9 @@ def money(amount: float, currency: str) -> str:
 
 
 def _seconds(one: ToolCalls) -> str:
-    return "–" if one.seconds_median is None else f"{figure(one.seconds_median)} s"
+    if one.seconds_median is None:
+        return "–"
+    return f"{figure(one.seconds_median)} s" if one.seconds_median >= 0.01 else "under 0.01 s"
 
 
 def _models(models: Mapping[str, int]) -> list[str]:

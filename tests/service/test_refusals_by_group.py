@@ -119,11 +119,14 @@ class Picky:
     spec, model = SPEC, "picky 1"
 
     def __init__(self, soften: adapters.contract.Adapter) -> None:
-        self.soften = soften
+        self.soften, self.refused = soften, 0
 
     def edit(self, request: EditRequest) -> EditOutcome:
         if request.attributes["gender"].startswith("feminine"):
-            return Refused("input", "content_policy", "Your request was rejected.")
+            self.refused += 1
+            key = f"req_{self.refused:08d}"
+            said = f"Your request was rejected. Include the request ID {key}."
+            return Refused("input", "content_policy", said, {"request_id": key})
         done = self.soften.edit(request)
         assert isinstance(done, Edited)
         return done
@@ -158,6 +161,8 @@ def test_planted_refusals_go_through_a_whole_audit_into_the_first_screen(
     (v,) = refusals(done.verdicts, "named")
     assert v.verdict is VerdictKind.DISPARITY and v.details["worse_group"] == "feminine-presenting"
     assert done.table[0] == v
+    # a maker's id in each refusal must not make a kind of its own out of it
+    assert [c for r, c in done.reasons.items() if "content_policy" in r] == [8]
     page = done.files["report.html"].read_text(encoding="utf-8")
     first_screen = page[: page.index("<nav")]
     said = re.search(r"Requests refused: [^<]*Harmed more: feminine-presenting", first_screen)

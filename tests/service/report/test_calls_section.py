@@ -110,7 +110,10 @@ def test_calls_that_may_be_billed_are_told_with_the_ids_to_quote(run_data: RunDa
         with_calls(run_data, replace(PLAIN, maybe_billed=2, first_request_ids=("req_a", "req_b")))
     )
     assert not said.grave
-    assert "may have billed 2 calls" in said.text and "req_a, req_b" in said.text
+    assert (
+        "may have billed 2 calls" in said.text
+        and "to quote to its maker: req_a, req_b" in said.text
+    )
 
 
 def test_the_plans_price_is_set_beside_what_the_tool_said(run_data: RunData) -> None:
@@ -181,3 +184,13 @@ def test_refusals_of_one_group_stand_on_the_card_beside_another_harm(run_data: R
     assert card.line == "Fine detail lost: men more."
     assert card.outcome_line.startswith("Requests refused: 60 % of women")
     assert tool_card(replace(run_data, verdicts=[refused]), LABEL).outcome_line == ""
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"), [(None, "–"), (0.000194, "under 0.01 s"), (2.6909, "2.69 s")]
+)
+def test_the_time_a_picture_takes_is_written_to_be_read(
+    run_data: RunData, seconds: float | None, said: str
+) -> None:
+    (row,) = calls_rows(with_calls(run_data, replace(PLAIN, seconds_median=seconds)))
+    assert row.seconds == said
