@@ -202,9 +202,8 @@ class WebuiTool:
                 "POST", "/sdapi/v1/img2img", json=body, timeout_s=self._settings.total_s
             )
         except EditEnded as end:
-            if end.outcome.meta.get(
-                "maybe_billed"
-            ):  # it may still be at work, and takes one at a time
+            # it may still be at work, and the next picture would wait behind this one
+            if end.outcome.meta.get("maybe_billed"):
                 with suppress(EditEnded):
                     wire.send("POST", "/sdapi/v1/interrupt", timeout_s=10.0)
             raise

@@ -84,7 +84,7 @@ def test_a_white_mask_is_edited_and_inversion_is_said_outright(
 ) -> None:
     # processing.py, StableDiffusionProcessingImg2Img.init: white is painted unless inverted
     inside, outside = change(tool.edit(request()))
-    assert inside > 20 > 3 > outside
+    assert inside > 20 > 3 > outside > 0  # a mask is no promise: the drift outside is handed on
     body = sent(server)
     assert body["inpainting_mask_invert"] == 0
     golden = read_rgb(base64.b64decode(body["mask"]))
