@@ -8,9 +8,11 @@ looks like is for the adapter to say.
 from __future__ import annotations
 
 import re
+import ssl
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Annotated, Any
 from urllib.parse import urljoin, urlsplit
 
@@ -104,12 +106,7 @@ class Wire:
             "follow_redirects": False,
             "headers": {"user-agent": USER_AGENT, "accept-encoding": ACCEPTED},
         }
-        try:
-            verify = httpx.create_ssl_context(trust_env=False)
-            if settings.ca_file:
-                verify.load_verify_locations(settings.ca_file)
-        except (OSError, ValueError) as error:
-            raise LikenessError(f"setting 'ca_file': cannot be used: {error}") from None
+        verify = _trusted(settings.ca_file)
         self._own = httpx.Client(verify=verify, proxy=settings.proxy or None, **options)
         # A proxy resolves names itself, so the check of addresses would be on the wrong machine
         self._others = httpx.Client(
@@ -253,3 +250,15 @@ class Wire:
                 f"the answer was not complete after {self._settings.total_s:g} s",
                 retryable=True, meta={"maybe_billed": True},
             ))  # fmt: skip
+
+
+@lru_cache(maxsize=8)
+def _trusted(ca_file: str) -> ssl.SSLContext:
+    """Made once: reading the bundle of authorities takes 50 ms. Raises LikenessError."""
+    context = httpx.create_ssl_context(trust_env=False)
+    try:
+        if ca_file:
+            context.load_verify_locations(ca_file)
+    except (OSError, ValueError) as error:
+        raise LikenessError(f"setting 'ca_file': cannot be used: {error}") from None
+    return context
