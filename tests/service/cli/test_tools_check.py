@@ -11,8 +11,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 import typer
-from click.testing import Result
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 import adapters.contract
 from adapters.codec import read_rgb, write_png
