@@ -189,6 +189,7 @@ class MobileTool:
         facts = facts_of(reply, self._link)
         meta = {
             **reply.meta(),
+            "device": reply.host if isinstance(self._link, PullLink) else self._link.device,
             "sent": sent,
             "returned": facts,
             "model": self._model(facts),

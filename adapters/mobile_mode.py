@@ -26,7 +26,7 @@ def doubt_of(asked: str, facts: Mapping[str, Any], detail: Detail, size: tuple[i
         return f"the device says {used}, but worked at {working[0]}x{working[1]}"
     if detail.lost:
         return (
-            f"the device says {used}, but the picture was scaled down inside: of its finest detail "
+            f"the device says {used}, but the picture looks scaled down inside: of its finest detail "
             f"{detail.where} {detail.kept:.0%} agrees with what was sent ({LEAST:.0%} needed)"
         )
     return ""
