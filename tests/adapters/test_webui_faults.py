@@ -161,7 +161,7 @@ def test_work_that_takes_too_long_is_interrupted_on_the_server(server: FakeServe
     outcome = failed(tool.edit(request()))
     assert outcome.retryable
     assert outcome.meta["maybe_billed"] is True
-    assert server.seen[-1].path == "/sdapi/v1/interrupt"
+    assert (server.seen[-1].method, server.seen[-1].path) == ("POST", "/sdapi/v1/interrupt")
     tool.close()
 
 
