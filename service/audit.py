@@ -29,9 +29,7 @@ from service.measuring import Instrument
 from service.runs import Run
 from service.store.blobs import Blobs
 from service.store.ledger import DONE, PLANNED
-from service.tool_calls import is_unchanged
-
-UNCHANGED = "the answer is the picture that was sent, unchanged"
+from service.tool_calls import UNCHANGED, is_unchanged
 
 # 2. Look at the portraits --------------------------------------------------------------------
 

@@ -15,6 +15,8 @@ from service.store.tables import WARM_UP
 WORTH_SAYING = 30.0
 """Seconds between two clocks from which signed requests begin to be refused."""
 IDS_SHOWN = 3
+UNCHANGED = "the answer is the picture that was sent, unchanged"
+"""The warning on an item whose tool did nothing and called it a success."""
 Row = Mapping[str, Any]
 
 
@@ -58,7 +60,8 @@ def _of(label: str, items: Sequence[Row], calls: Sequence[Row]) -> ToolCalls:
     seconds = [c["seconds"] for c in edited if c["seconds"] is not None]
     skews = [s for c in calls if (s := _number((c["meta"] or {}).get("clock_skew_s"))) is not None]
     outcomes = Counter(i["outcome"] for i in items)
-    ids = [c["request_id"] for c in calls if c["request_id"]]
+    # The doubtful ones first: they are what one asks a maker about
+    ids = [c["request_id"] for c in sorted(calls, key=maybe_billed, reverse=True)]
     return ToolCalls(
         tool=label,
         calls=len(wanted),
@@ -72,8 +75,8 @@ def _of(label: str, items: Sequence[Row], calls: Sequence[Row]) -> ToolCalls:
         models=Counter(i["model"] for i in items if i["edited"] and i["model"]),
         clock_skew_s=median(skews) if skews else None,
         cost=_cost(calls),
-        unchanged=sum(is_unchanged(i) for i in items),
-        first_request_ids=tuple(dict.fromkeys(ids))[:IDS_SHOWN],
+        unchanged=sum(UNCHANGED in i["warnings"] for i in items),
+        first_request_ids=tuple(dict.fromkeys(i for i in ids if i))[:IDS_SHOWN],
     )
 
 

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import adapters.contract
-from service import calling
+from adapters.guard import one_line
+from service import calling, secrets
 from service.calling import Called
 from service.engine.progress import Progress
 from service.pacing import Pacing
@@ -93,4 +94,8 @@ class Lane:
             self._inside -= 1
             last = self._inside == 0
         if last and self._adapter is not None:
-            self._adapter.close()
+            try:
+                self._adapter.close()
+            except Exception as error:  # a third party's tool: what it made is safe by now
+                said = secrets.hide_keys(one_line(f"{type(error).__name__}: {error}"))
+                self._watch.say(f"{self.label}: could not be closed: {said}")

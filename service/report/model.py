@@ -180,7 +180,8 @@ class ToolCalls:
     picture. ``models`` maps each model string to its items. ``clock_skew_s`` is the median of the
     server's clock minus ours, None where no answer told its time. ``cost`` adds up, by currency,
     the amounts that the tool itself named. ``unchanged`` counts items whose answer was the picture
-    that was sent. ``first_request_ids`` are a few to quote to the tool's maker.
+    that was sent. ``first_request_ids`` are a few to quote to the tool's maker, those of calls that
+    may have been billed first.
     """
 
     tool: str
