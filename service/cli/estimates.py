@@ -24,6 +24,8 @@ NOT_KNOWN_YET = (
     " the audit has looked at them."
 )
 
+NOTHING_LEFT = "No tool needs to be called any more."
+
 
 def reckon(
     loaded: LoadedPlan,
@@ -58,8 +60,9 @@ def show(found: Estimate, budget: Budget | None) -> None:
         if not t.control:
             table.add_row(*map(Text, _row(t)))
     console.print(table)
-    sentences = [*_prices(found), *_money(found, budget), *_time(found), *_leaving(found)]
-    for text in [*sentences, NOT_KNOWN_YET]:
+    left = any(t.calls for t in found.tools)
+    more = [*_time(found), *_leaving(found), NOT_KNOWN_YET] if left else [NOTHING_LEFT]
+    for text in [*_prices(found), *_money(found, budget), *more]:
         console.print(Text(text))
 
 
