@@ -30,7 +30,7 @@ from adapters.mobile_detail import Detail, fine_detail
 from adapters.mobile_links import AdbLink, HttpLink, Link, PullLink
 from adapters.mobile_mode import doubt_of
 from adapters.mobile_nv21 import from_nv21, round_trip_error, to_nv21
-from adapters.mobile_pull import PullHost
+from adapters.mobile_pull import share
 from adapters.mobile_settings import MobileSettings, unmet
 from domain.edits import Edited, EditOutcome, EditRequest, Failed, Task
 from domain.errors import LikenessError
@@ -73,11 +73,11 @@ def build(settings: Mapping[str, Any]) -> Adapter:
 
 def _link(settings: MobileSettings) -> Link:
     if settings.pull is not None and settings.key is not None:
-        host = PullHost(
+        host = share(
             settings.pull.listen,
             settings.key.get_secret_value(),
-            device=settings.pull.device,
-            max_bytes=int(settings.max_result_mb * 1_000_000),
+            settings.pull.device,
+            int(settings.max_result_mb * 1_000_000),
         )
         return PullLink(host, wait_s=settings.pull.wait_s, total_s=settings.total_s)
     if settings.adb:
@@ -238,7 +238,10 @@ class MobileTool:
             return ""
         try:
             able = self._ask()
-        except (EditEnded, LikenessError):  # the edit is done and was checked otherwise; ask next time
+        except (
+            EditEnded,
+            LikenessError,
+        ):  # the edit is done and was checked otherwise; ask next time
             return ""
         if able.quality_mode not in ("", self._settings.quality_mode):
             said = one_line(able.quality_mode, 40)

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from adapters.adb import Adb
 from adapters.guard import EditEnded, one_line
 from adapters.http_wire import HttpSettings, Reply, Wire
-from adapters.mobile_pull import Job, PullHost
+from adapters.mobile_pull import Job, PullHost, release
 from adapters.redaction import redact
 from domain.edits import Failed
 from domain.errors import LikenessError
@@ -145,7 +145,7 @@ class PullLink:
 
     def __init__(self, host: PullHost, *, wait_s: float, total_s: float) -> None:
         self.host, self.device = host, host.url
-        self._wait_s, self._total_s = wait_s, total_s
+        self._wait_s, self._total_s, self._closed = wait_s, total_s, False
 
     def capabilities(self) -> Reply:
         """See Link."""
@@ -163,5 +163,7 @@ class PullLink:
         return one_line(redact(text, [self.host.token]), 300)
 
     def close(self) -> None:
-        """Stop listening."""
-        self.host.close()
+        """Stop listening, when no other tool of this plan uses the same phone."""
+        if not self._closed:
+            self._closed = True
+            release(self.host)

@@ -132,6 +132,38 @@ class PullHost:
         self._thread.join()
 
 
+_SHARED: dict[tuple[str, str, str], tuple[PullHost, int]] = {}
+_SHARING = threading.Lock()
+
+
+def share(listen: str, token: str, device: str, max_bytes: int) -> PullHost:
+    """A host for tools of one plan that use one phone: the same settings get the same one, except at
+    port 0. Each is to be handed back with ``release``. Raises LikenessError as PullHost."""
+    key = (listen, token, device)
+    with _SHARING:
+        if key in _SHARED and not listen.endswith(":0"):
+            host, users = _SHARED[key]
+            _SHARED[key] = (host, users + 1)
+            return host
+        host = PullHost(listen, token, device=device, max_bytes=max_bytes)
+        if not listen.endswith(":0"):
+            _SHARED[key] = (host, 1)
+        return host
+
+
+def release(host: PullHost) -> None:
+    """The last user's release closes the host."""
+    with _SHARING:
+        for key, (shared, users) in _SHARED.items():
+            if shared is host:
+                if users > 1:
+                    _SHARED[key] = (host, users - 1)
+                    return
+                del _SHARED[key]
+                break
+    host.close()
+
+
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False

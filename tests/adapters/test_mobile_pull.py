@@ -168,6 +168,22 @@ def test_one_phone_is_served_and_a_second_is_turned_away(
     assert other.status_code == 409
 
 
+def test_two_tools_of_one_plan_share_the_phone_and_the_last_one_closes_the_door() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        listen = f"127.0.0.1:{taken.getsockname()[1]}"
+    (first, url), (second, other) = build(listen=listen), build(listen=listen)
+    assert url == other
+    with pytest.raises(LikenessError, match="cannot listen at"):
+        mobile.build({"pull": {"listen": listen}, "key": SecretStr("another-token")})
+    first.close()
+    first.close()
+    reply = httpx.get(f"{url}/v1/device/next?wait=0", headers=HEADERS, trust_env=False)
+    assert reply.status_code == 204
+    second.close()
+    with pytest.raises(httpx.ConnectError):
+        httpx.get(url, trust_env=False)
+
+
 @pytest.mark.parametrize("headers", [{"Authorization": "Bearer no"}, {"Authorization": "Bearer é"}])
 @pytest.mark.parametrize("path", ["/v1/device/next?wait=0", "/v1/device/jobs/x/picture", "/"])
 def test_nothing_is_told_without_the_token(
