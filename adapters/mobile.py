@@ -10,9 +10,12 @@ from __future__ import annotations
 import threading
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from io import BytesIO
 from typing import Any
 from uuid import uuid4
+
+from PIL import Image
 
 from adapters.adb import Adb
 from adapters.codec import media_type_of, read_rgb, write_png
@@ -25,13 +28,14 @@ from adapters.mobile_answers import (
     facts_of,
     outcome_of,
     read_capabilities,
+    size_of,
 )
 from adapters.mobile_detail import Detail, fine_detail
 from adapters.mobile_links import AdbLink, HttpLink, Link, PullLink
 from adapters.mobile_mode import doubt_of
 from adapters.mobile_nv21 import from_nv21, round_trip_error, to_nv21
 from adapters.mobile_pull import share
-from adapters.mobile_settings import MobileSettings, unmet
+from adapters.mobile_settings import HIGH, MobileSettings, unmet
 from domain.edits import Edited, EditOutcome, EditRequest, Failed, Task
 from domain.errors import LikenessError
 from domain.pictures import RgbPixels
@@ -87,6 +91,15 @@ def _link(settings: MobileSettings) -> Link:
     return HttpLink(settings)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Result:
+    """Bytes to keep, their size where it can be told, their pixels where that is the size sent."""
+
+    picture: bytes
+    size: tuple[int, int] | None
+    pixels: RgbPixels | None
+
+
 class MobileTool:
     """One phone. ``model`` names SDK, chip, system and model hash; when the hash changes on the way,
     it says so."""
@@ -107,7 +120,7 @@ class MobileTool:
                 assert isinstance(end.outcome, Failed)
                 raise LikenessError(f"tool 'mobile': {end.outcome.reason}") from None
             except LikenessError as error:
-                raise LikenessError(f"tool 'mobile': {error}") from None
+                raise LikenessError(f"tool 'mobile': {one_line(str(error))}") from None
 
     def _size(self, able: Capabilities | None) -> SizeRule:
         rule = SPEC.size
@@ -185,7 +198,7 @@ class MobileTool:
         if reply.status != 200:
             outcome = outcome_of(reply, self._link)
             return replace(outcome, meta={**outcome.meta, "sent": sent})
-        picture, result = _picture(reply, form, (width, height))
+        result = _result(reply, form, (width, height))
         facts = facts_of(reply, self._link)
         meta = {
             **reply.meta(),
@@ -195,7 +208,10 @@ class MobileTool:
             "model": self._model(facts),
             "colour_format_error": round_trip_error(pixels),
         }
-        return self._judged(picture, meta, fine_detail_of(pixels, result, request), pixels.shape)
+        detail = Detail(None)
+        if result.pixels is not None:
+            detail = fine_detail(pixels, result.pixels, request.face_box)
+        return self._judged(result, meta, detail, (width, height))
 
     def _model(self, facts: Mapping[str, Any]) -> str:
         """The version string; an SDK or a model that changed during the run is told."""
@@ -209,24 +225,32 @@ class MobileTool:
         return self.model
 
     def _judged(
-        self, picture: bytes, meta: dict[str, Any], detail: Detail, shape: tuple[int, ...]
+        self, result: _Result, meta: dict[str, Any], detail: Detail, size: tuple[int, int]
     ) -> EditOutcome:
         """The edit, or the failure that it is when the quality mode was not to be had."""
         meta["fine_detail_kept"] = detail.kept
         facts = meta["returned"]
         asked = self._settings.quality_mode
-        doubt = doubt_of(asked, facts, detail, (shape[1], shape[0])) or self._set_mode(facts)
-        notes = [doubt] if doubt else []
+        doubt = doubt_of(asked, facts, detail, size) or self._set_mode(facts)
+        notes = []
+        if result.size is not None and result.size != size:
+            came = "the picture came back at {}x{}, not at {}x{}".format(*result.size, *size)
+            if asked == HIGH:
+                doubt = doubt or came
+            else:
+                notes.append(came)
+        if doubt:
+            notes.insert(0, doubt)
         if doubt and self._settings.require_high_accuracy:
             hot = facts.get("thermal_before") in THROTTLED
             return Failed(doubt, retryable=hot, retry_after=30.0 if hot else None, meta=meta)
-        if detail.kept is None:
+        if detail.kept is None and result.pixels is not None:
             notes.append("too little fine detail was sent to check the quality mode by the picture")
         if self._settings.transport == "nv21":
             notes.append("converted from NV21 as the device sent it")
         if facts.get("faces") == "0":
             notes.append("the SDK found no face")
-        return Edited(picture, meta | ({"note": "; ".join(notes)} if notes else {}))
+        return Edited(result.picture, meta | ({"note": "; ".join(notes)} if notes else {}))
 
     def _set_mode(self, facts: Mapping[str, Any]) -> str:
         """Ask the device which mode is set: after the first edit, and when anything about it changed."""
@@ -238,10 +262,7 @@ class MobileTool:
             return ""
         try:
             able = self._ask()
-        except (
-            EditEnded,
-            LikenessError,
-        ):  # the edit is done and was checked otherwise; ask next time
+        except (EditEnded, LikenessError):  # the edit is done, and checked otherwise: ask next time
             return ""
         if able.quality_mode not in ("", self._settings.quality_mode):
             said = one_line(able.quality_mode, 40)
@@ -255,26 +276,34 @@ class MobileTool:
         self._link.close()
 
 
-def fine_detail_of(pixels: RgbPixels, result: RgbPixels | None, request: EditRequest) -> Detail:
-    """The check by the picture; no figure where the result cannot be compared pixel by pixel."""
-    if result is None or result.shape != pixels.shape:
-        return Detail(None)
-    return fine_detail(pixels, result, request.face_box)
+def _size(data: bytes) -> tuple[int, int] | None:
+    """(width, height) by the header alone; None where even that cannot be read."""
+    try:
+        with Image.open(BytesIO(data)) as opened:
+            return opened.size
+    except (
+        Exception
+    ):  # whatever a strange file makes a decoder raise; the decode gate will judge it
+        return None
 
 
-def _picture(reply: Reply, form: str, size: tuple[int, int]) -> tuple[bytes, RgbPixels | None]:
-    """The bytes to keep and their pixels. Raises EditEnded for a body that is no picture."""
-    named = reply.media_type or "no content type"
+def _result(reply: Reply, form: str, sent: tuple[int, int]) -> _Result:
+    """The picture of an answer. Raises EditEnded for a body that is none."""
     if form == "nv21" and reply.media_type == MEDIA["nv21"]:
+        size = size_of(reply.headers.get("x-frame-size", "")) or sent
         try:
             pixels = from_nv21(reply.body, *size)
         except ValueError as error:
             raise EditEnded(Failed(f"the device's frame: {error}", meta=reply.meta())) from None
-        return write_png(pixels), pixels
+        return _Result(write_png(pixels), size, pixels if size == sent else None)
     if not media_type_of(reply.body):
-        reason = f"the device answered {len(reply.body)} bytes of {one_line(named, 60)}, no picture"
+        named = one_line(reply.media_type or "no content type", 60)
+        reason = f"the device answered {len(reply.body)} bytes of {named}, no picture"
         raise EditEnded(Failed(reason, meta=reply.meta()))
+    size_told = _size(reply.body)
+    if size_told != sent:  # decoded here only where the size is known to be no bomb's
+        return _Result(reply.body, size_told, None)
     try:
-        return reply.body, read_rgb(reply.body)
+        return _Result(reply.body, sent, read_rgb(reply.body))
     except ValueError:
-        return reply.body, None
+        return _Result(reply.body, sent, None)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import struct
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -23,8 +25,9 @@ from domain.pictures import Picture
 from domain.sizing import SizeRule
 from preprocess.crop import LARYNX_REACH, fit_to_tool, grow_box
 from service.fake_servers.contract import FakeServer
-from service.phone_agent import faults, thermal
+from service.phone_agent import agent, faults, thermal
 from service.phone_agent.agent import PhoneAgent
+from service.phone_agent.sdk import Frame, Sdk
 from tests.adapters.phone_portraits import SIZE, portrait, request
 
 Fake = Callable[..., FakeServer]
@@ -123,6 +126,36 @@ def test_the_low_power_mode_can_be_the_thing_that_is_audited(
     assert outcome.meta["fine_detail_kept"] < 0.15
     assert outcome.meta["returned"]["working_size"] == "192x256"
     assert "note" not in outcome.meta
+
+
+@pytest.mark.parametrize("transport", ["png", "nv21"])
+def test_a_picture_that_comes_back_smaller_is_told(
+    build: Callable[..., Adapter], monkeypatch: pytest.MonkeyPatch, transport: str
+) -> None:
+    small = Frame(to_nv21(read_rgb(portrait(192, 256))), 192, 256)
+    usual = Sdk._work
+    monkeypatch.setattr(Sdk, "_work", lambda *a: (small, *usual(*a)[1:]))
+    said = "the picture came back at 192x256, not at 384x512"
+    assert why(build(transport=transport).edit(request())) == said
+    low = build(transport=transport, quality_mode="LOW_POWER").edit(request())
+    assert isinstance(low, Edited)
+    assert said in low.meta["note"]
+    assert read_rgb(low.picture).shape == (256, 192, 3)
+
+
+def test_a_header_that_promises_millions_of_pixels_is_not_decoded_here(
+    build: Callable[..., Adapter], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return (
+            struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        )
+
+    head = struct.pack(">2I5B", 9000, 9000, 8, 2, 0, 0, 0)
+    bomb = b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", b"") + chunk(b"IEND", b"")
+    monkeypatch.setattr(agent, "_png", lambda frame: bomb)
+    outcome = build().edit(request())
+    assert why(outcome) == "the picture came back at 9000x9000, not at 384x512"
 
 
 def test_a_hot_device_that_slows_down_is_waited_for(
