@@ -13,13 +13,14 @@ export NUMEXPR_NUM_THREADS := 1
 export LIKENESS_DATA
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help demo test lint bench validity setup setup-dev clean
+.PHONY: help demo test lint bench validity findings setup setup-dev clean
 
 help:
 	@echo "make demo      audit the sample portraits and write a report (out/demo)"
 	@echo "make test      lint, types, layers, then every test"
 	@echo "make bench     speed of a pair, scaling, memory"
 	@echo "make validity  do the figures measure what they say, on real portraits"
+	@echo "make findings  audit eight tools on the London portraits and check what the report must show"
 	@echo "make lint      lint, types and layers alone"
 	@echo "make setup     only the set-up that demo does; setup-dev: the one that test does"
 	@echo "make clean     remove .venv, caches and out/"
@@ -41,6 +42,9 @@ bench: setup-dev
 
 validity: setup-dev
 	@missed=0; for script in docs/validity/*.py; do echo "== $$script"; $(BIN)/python $$script || missed=1; done; exit $$missed
+
+findings: setup-dev
+	@$(BIN)/python docs/findings/real_tools.py
 
 setup:
 	@scripts/setup.sh run
