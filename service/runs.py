@@ -10,6 +10,7 @@ from pathlib import Path
 from uuid import uuid4
 
 import adapters.contract
+from adapters.guard import one_line
 from domain.errors import LedgerError, LikenessError, PlanError, did_you_mean
 from domain.measurements import Outcome
 from domain.plan import AuditPlan, ToolChoice
@@ -153,8 +154,18 @@ def _spec(
     except LikenessError as error:
         said = secrets.hide_keys(str(error)).removeprefix(f"tool '{tool.id}': ")
         raise LikenessError(f"{loaded.path}: tool '{tool.label}': {said}") from None
-    adapter.close()
+    close_tool(adapter)
     return adapter.spec
+
+
+def close_tool(adapter: adapters.contract.Adapter) -> str:
+    """Close it. Returns what went wrong, "" for nothing: what a tool made is safe by then, so a
+    stranger's fault here must not end a run."""
+    try:
+        adapter.close()
+    except Exception as error:
+        return secrets.hide_keys(one_line(f"{type(error).__name__}: {error}"))
+    return ""
 
 
 def _enter(run: Run) -> None:

@@ -7,12 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import adapters.contract
-from adapters.guard import one_line
-from service import calling, secrets
+from service import calling
 from service.calling import Called
 from service.engine.progress import Progress
 from service.pacing import Pacing
-from service.runs import Run
+from service.runs import Run, close_tool
 
 Item = Mapping[str, Any]
 
@@ -93,9 +92,6 @@ class Lane:
         with self._taking:
             self._inside -= 1
             last = self._inside == 0
-        if last and self._adapter is not None:
-            try:
-                self._adapter.close()
-            except Exception as error:  # a third party's tool: what it made is safe by now
-                said = secrets.hide_keys(one_line(f"{type(error).__name__}: {error}"))
-                self._watch.say(f"{self.label}: could not be closed: {said}")
+        said = close_tool(self._adapter) if last and self._adapter is not None else ""
+        if said:
+            self._watch.say(f"{self.label}: could not be closed: {said}")

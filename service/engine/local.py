@@ -106,6 +106,8 @@ def _work(run: runs.Run, pool: MeasuringPool, machine: Machine, watch: Progress)
             pool.measure_all(ready, len(jobs), lambda: watch.step("measured"))
         except BaseException:
             stop.set()  # a full disk or Ctrl-C: let each tool end its call, then stop
+            if far:
+                watch.say("stopping as soon as the calls under way have ended; they may be billed")
             raise
         for job in jobs:
             job.result()
