@@ -16,7 +16,8 @@ _LOGGERS = ("transformers", "diffusers", "peft", "huggingface_hub", "accelerate"
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """No chatter from the diffusion packages inside the block; errors still pass."""
+    """No chatter from the diffusion packages inside the block; their errors are raised, so the lines
+    that they log beside them are not needed either."""
     with ExitStack() as undo, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for name in _LOGGERS:
@@ -30,7 +31,7 @@ def quiet() -> Iterator[None]:
 
 def _hush(logger: logging.Logger, undo: ExitStack) -> None:
     undo.callback(logger.setLevel, logger.level)
-    logger.setLevel(logging.ERROR)
+    logger.setLevel(logging.CRITICAL)
 
 
 def _hide_bars(library: Any, undo: ExitStack) -> None:

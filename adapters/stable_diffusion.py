@@ -173,6 +173,8 @@ class DiffusionTool:
             except Exception as error:  # damaged files, foreign formats, too little memory
                 _free_memory()
                 text = self._source.without_paths(str(error) or type(error).__name__)
+                if "weights_only" in text:  # torch advises to let the file run its code
+                    text = "a weights file holds more than weights; use .safetensors files"
                 said = one_line(f"the model could not be loaded: {text}", 300)
                 raise EditEnded(Failed(said, meta={"stop": True})) from None
         return self._pipe
@@ -265,6 +267,8 @@ def _free_memory() -> None:
 
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
+    elif torch.backends.mps.is_available():
+        torch.mps.empty_cache()
 
 
 def _model_string(settings: DiffusionSettings, source: Source, device: str) -> str:

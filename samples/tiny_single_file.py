@@ -84,8 +84,8 @@ def _unet_name(name: str, levels: int, crossed: set[int]) -> str:
         level = int(found[1])
         return f"output_blocks.{3 * level + 2}.{2 if level in crossed else 1}.{found[2]}"
     if found := re.match(r"mid_block\.(resnets|attentions)\.(\d)\.(.*)", name):
-        place = 2 * int(found[2]) if found[1] == "resnets" else 1
-        return _resnet(f"middle_block.{place}.{found[3]}", found[1])
+        middle = 2 * int(found[2]) if found[1] == "resnets" else 1
+        return _resnet(f"middle_block.{middle}.{found[3]}", found[1])
     return _renamed(name, UNET_ENDS)
 
 

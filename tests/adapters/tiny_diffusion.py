@@ -23,11 +23,21 @@ __all__ = [
     "portrait",
     "request_for",
     "tiny_lora",
+    "tiny_models",
     "tiny_pipeline",
     "tiny_single_file",
     "tiny_xl",
     "tool",
 ]
+
+
+def tiny_models(folder: Path) -> Path:
+    """``folder`` with tiny/, xl/, lora/ and single/tiny.safetensors in it."""
+    tiny_pipeline(folder / "tiny")
+    tiny_xl(folder / "xl")
+    tiny_lora(folder / "lora")
+    tiny_single_file(folder / "single")
+    return folder
 
 
 def tool(folder: Path, **settings: Any) -> DiffusionTool:
