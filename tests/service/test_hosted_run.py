@@ -21,6 +21,7 @@ import pytest
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
+from service.fake_servers.contract import start
 from service.store.ledger import CALLING, Ledger
 
 REPO = Path(__file__).resolve().parents[2]
@@ -242,3 +243,27 @@ def test_a_kill_in_a_paid_call_is_resumed_and_shown_as_maybe_billed(
     told = finished(command(plan, "--resume"), {**environment, "CARELESS_KEY": ""})
     assert len(server.keys) == 6 and CANARY not in told, "nothing is left to call, so no key"
     assert holding(out, CANARY) == []
+
+
+@pytest.mark.slow
+def test_figures_are_the_same_bytes_whether_one_call_or_many_are_under_way(tmp_path: Path) -> None:
+    figures = []
+    for threads in (1, 3):
+        folder = tmp_path / str(threads)
+        folder.mkdir()
+        with start("openai") as server:
+            (folder / "key").write_text(server.key)
+            server.next(*(["429", "ok", "500"] if threads > 1 else ["ok"]))
+            settings = f"{{base_url: '{server.url}', key_file: key}}"
+            tool = f"{{id: openai_images, concurrency: {threads}, settings: {settings}}}"
+            manifest = REPO / "samples" / "portraits" / "manifest.csv"
+            (folder / "plan.yaml").write_text(
+                f"name: threads\nportraits: {{manifest: {manifest}, limit: 3}}\n"
+                f"tools: [{tool}]\ntasks: [retouch]\ncontrols: false\nworkers: 1\n"
+            )
+            finished(command(folder / "plan.yaml"), {**os.environ, "OMP_NUM_THREADS": "1"})
+            assert holding(folder / "out", server.key) == []
+        report = json.loads((folder / "out" / "report.json").read_text(encoding="utf-8"))
+        assert report["calls"][0]["retries"] == (2 if threads > 1 else 0)
+        figures.append((folder / "out" / "measurements.csv").read_bytes())
+    assert figures[0] == figures[1] and b"measured" in figures[0]
