@@ -34,7 +34,7 @@ class EditRequest:
 
     item_id: str
     task: Task
-    picture: bytes | None
+    picture: bytes | None = field(repr=False)
     media_type: str = "image/png"
     width: int = 0
     height: int = 0
@@ -59,7 +59,7 @@ class Edited:
     done that was not received), ``note`` (a sentence for people).
     """
 
-    picture: bytes
+    picture: bytes = field(repr=False)
     meta: Mapping[str, Any] = field(default_factory=dict)
 
 
