@@ -122,5 +122,5 @@ def build(tool_id: str, settings: Mapping[str, Any]) -> Adapter:
     try:
         return module.build(settings)
     except ImportError as error:
-        extra = f"install it with: pip install 'likeness[{spec.extra}]'" if spec.extra else ""
+        extra = f"Install it with: scripts/setup.sh {spec.extra}" if spec.extra else ""
         raise ExtraMissing(f"tool '{tool_id}' needs a package: {error}. {extra}".strip()) from error
