@@ -87,12 +87,19 @@ class Reply:
         return found
 
 
-def clock_skew(headers: httpx.Headers, ours: float) -> float | None:
-    """Server's clock minus ours. The Date header is cut to the second, hence the half."""
+def clock_skew(headers: httpx.Headers, began: float, came: float) -> float | None:
+    """The least difference, server's clock minus ours in seconds, that the Date header proves.
+
+    A server may date an answer at any moment between our sending (``began``) and the headers'
+    coming (``came``, both epoch seconds), and cuts the date to the second: a date within that time
+    says that the clocks may agree, 0. None without a date."""
     try:
-        return parsedate_to_datetime(headers["date"]).timestamp() + 0.5 - ours
+        date = parsedate_to_datetime(headers["date"]).timestamp()
     except (KeyError, ValueError, TypeError, OverflowError):
         return None
+    if date > came:
+        return date - came
+    return min(0.0, date + 1.0 - began)
 
 
 def broken(error: httpx.HTTPError, said: str, host: str) -> Failed:
