@@ -261,6 +261,8 @@ def _settle(
     changes = {**sent, **{name: row[name] for name in ("meta", "model", "seconds")}}
     if isinstance(outcome, Edited):
         changes |= {"state": EDITED, "edited": run.blobs.put(outcome.picture)}
+        if note := row["meta"].get("note"):  # what the adapter saw amiss is for people to read
+            changes["warnings"] = [*sent["warnings"], one_line(str(note), LONGEST_REASON)]
         run.ledger.end_call(call, item["item_id"], row, changes)
         return Called.MEASURABLE
     changes |= {"state": DONE, "outcome": row["result"], "reason": row["reason"]}

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 from typing import Any
 
 from domain.measurements import Outcome
+from service.report.calls import CLOCK_OFF
 from service.report.model import ToolCalls
 from service.store.tables import WARM_UP
 
-WORTH_SAYING = 30.0
-"""Seconds between two clocks from which signed requests begin to be refused."""
 IDS_SHOWN = 3
 UNCHANGED = "the answer is the picture that was sent, unchanged"
 """The warning on an item whose tool did nothing and called it a success."""
+_NUMBER = re.compile(r"\d+(?:\.\d+)?")
 Row = Mapping[str, Any]
 
 
@@ -49,7 +50,7 @@ def skew_lines(found: Iterable[ToolCalls]) -> list[str]:
         f"{'ahead of' if c.clock_skew_s > 0 else 'behind'} this machine's; servers that sign by "
         "time refuse such calls"
         for c in found
-        if c.clock_skew_s is not None and abs(c.clock_skew_s) > WORTH_SAYING
+        if c.clock_skew_s is not None and abs(c.clock_skew_s) > CLOCK_OFF
     ]
 
 
@@ -76,8 +77,20 @@ def _of(label: str, items: Sequence[Row], calls: Sequence[Row]) -> ToolCalls:
         clock_skew_s=median(skews) if skews else None,
         cost=_cost(calls),
         unchanged=sum(UNCHANGED in i["warnings"] for i in items),
+        notes=_notes(items),
         first_request_ids=tuple(dict.fromkeys(i for i in ids if i))[:IDS_SHOWN],
     )
+
+
+def _notes(items: Sequence[Row]) -> dict[str, int]:
+    found: dict[str, tuple[str, int]] = {}
+    for item in items:
+        note = str((item.get("meta") or {}).get("note") or "") if item["edited"] else ""
+        if note:
+            kind = _NUMBER.sub("#", note)
+            first, count = found.get(kind, (note, 0))
+            found[kind] = first, count + 1
+    return dict(found.values())
 
 
 def _cost(calls: Sequence[Row]) -> dict[str, float]:

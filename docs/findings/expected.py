@@ -112,7 +112,7 @@ def _phone(run: Run) -> list[Row]:
     )  # fmt: skip
     noticed = [
         i for i in run.report["items"]
-        if i["tool"].startswith("phone") and any("scaled down" in w for w in i["warnings"])
+        if i["tool"].startswith("phone") and any("looks scaled down" in w for w in i["warnings"])
     ]  # fmt: skip
     silent = [i for i in noticed if i["tool"] == "phone, low power in silence"]
     asked = [i for i in run.report["items"] if i["tool"] == "phone, low power in silence"]

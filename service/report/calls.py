@@ -69,6 +69,12 @@ def _notices(one: ToolCalls) -> Iterator[Notice]:
             " measured on a picture that was not edited: its figures look better than the tool is.",
             grave=True,
         )
+    for note, count in one.notes.items():
+        yield Notice(
+            one.tool,
+            f"remarked on {count} of {plural(one.items_called, 'item')}: {note}",
+            grave=True,
+        )
     if one.maybe_billed:
         ids = ", ".join(one.first_request_ids)
         quote = f" Ids of its calls, to quote to its maker: {ids}." if ids else ""
@@ -115,6 +121,7 @@ def calls_json(data: RunData) -> list[dict[str, Any]]:
         | {
             "models": dict(one.models),
             "cost": dict(one.cost),
+            "notes": dict(one.notes),
             "notices": [f"{n.tool} {n.text}" for n in _notices(one)],
         }
         for one in data.calls

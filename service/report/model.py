@@ -197,6 +197,7 @@ class ToolCalls:
     clock_skew_s: float | None = None
     cost: Mapping[str, float] = field(default_factory=dict)
     unchanged: int = 0
+    notes: Mapping[str, int] = field(default_factory=dict)
     first_request_ids: tuple[str, ...] = ()
 
 

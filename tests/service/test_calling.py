@@ -62,6 +62,7 @@ def test_an_answer_is_stored_and_waits_to_be_measured(run: runs.Run) -> None:
     assert measurable and item["state"] == EDITED
     assert item["original"] == item["edited"]
     assert item["model"] == "scripted 1" and item["meta"] == {"note": 1}
+    assert item["warnings"][-1] == "1", "what the adapter remarked is told with the item"
 
 
 def test_a_passing_fault_is_tried_again_with_growing_waits(run: runs.Run) -> None:

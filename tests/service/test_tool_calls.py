@@ -120,3 +120,12 @@ def test_a_clock_far_from_ours_is_said_and_one_odd_answer_is_not(
 
 def test_a_tool_that_told_no_time_has_no_skew() -> None:
     assert tool_calls(["t"], [], []) == [ToolCalls("t")]
+
+
+def test_remarks_that_differ_in_their_numbers_alone_count_as_one() -> None:
+    notes = ["kept 6% (25% needed)", "kept 12.5% (25% needed)", "asked for 64x64, got 32x32", None]
+    items = [
+        item(str(i)) | {"meta": {"note": note} if note else {}} for i, note in enumerate(notes)
+    ]
+    [found] = tool_calls(["t"], items, [])
+    assert found.notes == {"kept 6% (25% needed)": 2, "asked for 64x64, got 32x32": 1}
