@@ -65,7 +65,10 @@ def app(desk: Desk) -> Starlette:
             return JSONResponse({"error": wrong.error()}, wrong.code)
         return desk.common(behaviour) or JSONResponse(_answer(desk, order, behaviour))
 
-    return Starlette(routes=[Route("/v1beta/models/{call}", generate, methods=["POST"])])
+    versions = ("v1beta", "v1")  # REST documentation and the maker's newer SDK
+    return Starlette(
+        routes=[Route(f"/{v}/models/{{call}}", generate, methods=["POST"]) for v in versions]
+    )
 
 
 def _check_key(desk: Desk, seen: Seen) -> None:

@@ -148,7 +148,9 @@ def _picture(blob: Mapping[str, Any], number: int) -> bytes:
         raise invalid(f"Unsupported MIME type: {blob.get('mimeType')}")
     text = str(blob.get("data") or "")
     try:
-        data = base64.b64decode(text, validate=True)
+        # bytes in a Google API's JSON: either alphabet, padded or not (the maker's SDK sends - and _)
+        plain = text.rstrip("=").replace("-", "+").replace("_", "/")
+        data = base64.b64decode(plain + "=" * (-len(plain) % 4), validate=True)
     except ValueError:
         where = f"contents[0].parts[{number}].inline_data.data"
         raise invalid(

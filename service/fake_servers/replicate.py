@@ -8,6 +8,7 @@ real one asks for the token too; on replicate.delivery it asks for none.
 from __future__ import annotations
 
 import base64
+import hashlib
 import re
 import secrets
 from collections.abc import Mapping
@@ -57,6 +58,9 @@ FAILURES = {
     "not_started": "Timeout starting prediction (E6716)",
 }
 _DEADLINE = re.compile(r"^(?:\d+h)?(?:\d+m)?(?:\d+s?)?$")
+
+CREATED, EXPIRES = "2026-11-01T12:00:00.000Z", "2026-11-02T12:00:00.000Z"
+"""Of an uploaded file; nothing here ages."""
 
 
 def app(desk: Desk) -> Starlette:
@@ -136,15 +140,27 @@ class _Jobs:
         return JSONResponse(self._view(job["id"], ""))
 
     async def upload(self, request: Request) -> Response:
-        content = seen_of(request).files.get("content")
+        seen = seen_of(request)
+        content = seen.files.get("content")
         if not self._desk.has_bearer(request):
             return _problem(401, "Unauthenticated", "You did not pass an authentication token")
         if not content:
             return _problem(400, "Bad request", "Missing content")
         name = secrets.token_hex(13)
         self.files[name] = content
-        address = f"{self._desk.url}/v1/files/{name}"
-        told = {"id": name, "size": len(content), "metadata": {}, "urls": {"get": address}}
+        digest = hashlib.sha256(content).hexdigest()
+        told = {
+            "id": name,
+            "name": "content",
+            "content_type": seen.file_types["content"],
+            "size": len(content),
+            "etag": digest[:32],
+            "checksums": {"sha256": digest},
+            "metadata": {},
+            "created_at": CREATED,
+            "expires_at": EXPIRES,
+            "urls": {"get": f"{self._desk.url}/v1/files/{name}"},
+        }
         return JSONResponse(told, 201)
 
     async def delete(self, request: Request) -> Response:
