@@ -13,11 +13,12 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import Annotated, Any
+from http.cookiejar import CookieJar, DefaultCookiePolicy
+from typing import Annotated, Any, Self
 from urllib.parse import urljoin, urlsplit
 
 import httpx
-from pydantic import Field, SecretStr, field_validator
+from pydantic import Field, SecretStr, field_validator, model_validator
 
 from adapters.guard import EditEnded, Settings, one_line
 from adapters.http_addresses import PublicOnly, check_result_url, may_have_key, origin_of
@@ -27,6 +28,7 @@ from adapters.http_retry import is_retryable, named_wait
 from adapters.redaction import redact
 from domain.edits import Failed
 from domain.errors import LikenessError
+from domain.urls import check_url
 
 __all__ = ["HttpSettings", "Reply", "Wire"]
 USER_AGENT = "likeness-audit"
@@ -81,6 +83,17 @@ class HttpSettings(Settings):
             raise ValueError("empty, or with a character that no key has (a line break, a quote)")
         return SecretStr(value)
 
+    @model_validator(mode="after")
+    def _keeps_the_key_covered(self) -> Self:
+        """Plain http with a key is for this machine and the local network."""
+        if self.key is not None and self.base_url.startswith("http://"):
+            try:
+                check_url(self.base_url)
+            except LikenessError:
+                return self
+            raise ValueError("base_url: over http the key could be read on its way; use https")
+        return self
+
 
 class Wire:
     """A pool of connections to one tool. Safe in threads. Never follows a redirect by itself and
@@ -99,11 +112,12 @@ class Wire:
         self._secrets = [settings.key.get_secret_value()] if settings.key else []
         if password := urlsplit(settings.proxy).password:
             self._secrets.append(password)
-        silence = min(settings.timeout_s, settings.total_s)
         options: dict[str, Any] = {
-            "timeout": httpx.Timeout(silence, connect=min(15.0, silence)),
+            "timeout": _silence(min(settings.timeout_s, settings.total_s)),
             "trust_env": False,
             "follow_redirects": False,
+            # What one item was answered must not colour what the next is asked
+            "cookies": CookieJar(DefaultCookiePolicy(allowed_domains=())),
             "headers": {"user-agent": USER_AGENT, "accept-encoding": ACCEPTED},
         }
         verify = _trusted(settings.ca_file)
@@ -139,7 +153,7 @@ class Wire:
         if not own:
             self._check(url)
         client = self._own if own else self._others
-        limits = {} if timeout_s is None else {"timeout": timeout_s}
+        limits = {} if timeout_s is None else {"timeout": _silence(timeout_s)}
         return self._exchange(client, method, url, headers=sent, **limits, **content)
 
     def fetch(self, url: str, *, with_key: bool = False) -> Reply:
@@ -214,10 +228,10 @@ class Wire:
             ) from None
 
     def _exchange(self, client: httpx.Client, method: str, url: str, **options: Any) -> Reply:
-        began = time.monotonic()
+        began, wall = time.monotonic(), time.time()
         try:
             with client.stream(method, url, **options) as response:
-                skew = clock_skew(response.headers, time.time())
+                skew = clock_skew(response.headers, wall, time.time())
                 body = read_body(
                     response, int(self._settings.max_result_mb * 1e6), lambda: self._in_time(began)
                 )
@@ -250,6 +264,10 @@ class Wire:
                 f"the answer was not complete after {self._settings.total_s:g} s",
                 retryable=True, meta={"maybe_billed": True},
             ))  # fmt: skip
+
+
+def _silence(seconds: float) -> httpx.Timeout:
+    return httpx.Timeout(seconds, connect=min(15.0, seconds))
 
 
 @lru_cache(maxsize=8)

@@ -140,11 +140,12 @@ class Replicate:
         s = self._settings
         body = {"input": dict(inputs), **({"version": s.version} if s.version else {})}
         headers = {"cancel-after": f"{max(5, int(s.total_s))}s"}
-        if s.wait_s:
-            headers["prefer"] = f"wait={s.wait_s}"
-        # The answer is held open for up to wait_s before its first byte
+        wait = min(s.wait_s, max(1, int(s.total_s)))
+        if wait:
+            headers["prefer"] = f"wait={wait}"
+        # The answer is held open that long before its first byte
         reply = self._wire.send(
-            "POST", s.path, json=body, headers=headers, timeout_s=s.timeout_s + s.wait_s
+            "POST", s.path, json=body, headers=headers, timeout_s=s.timeout_s + wait
         )
         if reply.status not in (200, 201, 202):
             return self._turned_down(reply, sent)

@@ -531,6 +531,21 @@ def test_a_proxys_password_is_a_secret_too() -> None:
     made.close()
 
 
+def test_a_key_is_not_sent_in_clear_over_the_internet() -> None:
+    with pytest.raises(LikenessError, match="use https"):
+        read_settings(HttpSettings, {"base_url": "http://api.example.com", "key": KEY}, "tool")
+    for near in ("http://127.0.0.1:7860", "http://localhost:1", "http://192.168.1.5", "http://gpu"):
+        read_settings(HttpSettings, {"base_url": near, "key": KEY}, "tool")
+    read_settings(HttpSettings, {"base_url": "http://api.example.com"}, "tool")
+
+
+def test_what_one_item_was_answered_does_not_follow_the_next(server: RawServer, wire: Wire) -> None:
+    server.answers = [answer(b"{}", set_cookie="session=abc; Path=/")] * 2
+    wire.send("GET", "a")
+    wire.send("GET", "a")
+    assert b"cookie" not in server.asked[1].lower()
+
+
 def test_closing_twice_is_harmless(wire: Wire) -> None:
     wire.close()
     wire.close()
