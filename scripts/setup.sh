@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
 # Makes everything `make` needs, and only what is missing: Python, .venv, packages, models, exiftool.
-# Usage: scripts/setup.sh run|dev|diffusion|super-resolution
+# Usage: scripts/setup.sh run|dev|server|diffusion|super-resolution
 #   run        what the product needs
+#   server     that, and what a service on PostgreSQL or with an S3-type store needs
 #   diffusion, super-resolution   that, and the packages of the tool stable_diffusion or super_resolution
 #   dev        all of it, and what lint and tests need, Chromium among it
 # PYTHON=/path/to/python3.12 chooses the interpreter; PIP_ARGS="..." is added to every pip install.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 readonly KIND=${1:-run}
-case $KIND in run|dev|diffusion|super-resolution) ;; *)
-  printf 'set-up stopped: "%s" is not one of run, dev, diffusion, super-resolution\n' "$KIND" >&2; exit 1 ;;
+case $KIND in run|dev|server|diffusion|super-resolution) ;; *)
+  printf 'set-up stopped: "%s" is not one of run, dev, server, diffusion, super-resolution\n' "$KIND" >&2; exit 1 ;;
 esac
 readonly VENV=.venv EXIFTOOL_NPM=exiftool-vendored.pl@13.59.3
 readonly NEWEST_TRIED=13 STARTED=$SECONDS
@@ -94,6 +95,7 @@ install_lock() {  # lock file, label, more arguments for pip; nothing to do when
 install_packages() {
   : >$VENV/setup.log
   install_lock requirements.lock packages
+  case $KIND in dev|server) install_lock requirements-server.lock "packages for PostgreSQL and S3" ;; esac
   case $KIND in dev|diffusion) install_lock requirements-diffusion.lock "packages for diffusion" ;; esac
   case $KIND in dev|super-resolution)
     # without what it asks for itself: a second cv2 would lie over ours

@@ -118,7 +118,12 @@ def pins(name: str) -> dict[str, str]:
     return {package.lower().replace("_", "-"): pin for package, pin in rows}
 
 
-LOCKS = ("requirements.lock", "requirements-dev.lock", "requirements-diffusion.lock")
+LOCKS = (
+    "requirements.lock",
+    "requirements-dev.lock",
+    "requirements-diffusion.lock",
+    "requirements-server.lock",
+)
 ALONE = "requirements-super-resolution.lock"
 """Installed without what it asks for itself."""
 
@@ -140,7 +145,7 @@ def test_every_dependency_is_locked_with_all_it_needs_itself() -> None:
     project = tomllib.loads((REPO / "pyproject.toml").read_text("utf-8"))["project"]
     name_of = re.compile(r"[A-Za-z0-9._-]+")
     extras = project["optional-dependencies"]
-    wanted = [*project["dependencies"], *extras["dev"], *extras["diffusion"]]
+    wanted = [*project["dependencies"], *extras["dev"], *extras["diffusion"], *extras["server"]]
     open_, seen = [name_of.match(r).group().lower().replace("_", "-") for r in wanted], set()  # type: ignore[union-attr]
     while open_:
         package = open_.pop()
