@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import weakref
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
@@ -127,11 +129,13 @@ class _Landmarker:
 
     def close(self) -> None:
         if self._landmarker is not None:
-            self._landmarker = self._reader = None
-            self._finalizer()
+            landmarker, self._landmarker, self._reader = self._landmarker, None, None
+            self._finalizer.detach()
+            _release(landmarker)
 
     def _ready(self) -> MeshReader:
         if self._reader is None:
+            _release_abandoned()
             from mediapipe.tasks.python import BaseOptions, vision
 
             options = vision.FaceLandmarkerOptions(
@@ -140,7 +144,7 @@ class _Landmarker:
                 min_face_presence_confidence=self._presence,
             )
             self._landmarker = vision.FaceLandmarker.create_from_options(options)
-            self._finalizer = weakref.finalize(self, _release, self._landmarker)
+            self._finalizer = weakref.finalize(self, _ABANDONED.append, self._landmarker)
             self._reader = MeshReader(self._landmarker)
         return self._reader
 
@@ -155,6 +159,25 @@ def _candidate(mesh: Mesh, width: int, height: int) -> Candidate:
     low, high = all_points.min(axis=0), all_points.max(axis=0)
     box = (float(low[0]), float(low[1]), float(high[0] - low[0]), float(high[1] - low[1]))
     return Candidate(all_points[mesh_to_68()] - 0.5, box)
+
+
+_ABANDONED: deque[Any] = deque()
+"""Landmarkers whose owner was garbage-collected. Closing one hands work to a thread pool, and a
+collection can strike while this very thread holds that pool's lock: so it is only put down here,
+and closed when the next one is built or the interpreter ends."""
+
+
+def _release_abandoned() -> None:
+    while True:
+        try:
+            landmarker = _ABANDONED.popleft()
+        except IndexError:
+            return
+        _release(landmarker)
+
+
+# Registered before any finalizer's own exit hook, so it runs after it
+atexit.register(_release_abandoned)
 
 
 def _release(landmarker: Any) -> None:
