@@ -8,6 +8,7 @@ import sys
 from concurrent.futures import thread
 from pathlib import Path
 
+import mediapipe  # noqa: F401 - its first import keeps the frames alive that did it
 import numpy as np
 
 from preprocess import engines_mediapipe
