@@ -46,8 +46,10 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 
 def neutral(cell: object) -> str:
-    """A cell that no spreadsheet takes for a formula: a leading = + - @ tab or newline is quoted."""
-    text = str(cell)
+    """A cell that no spreadsheet takes for a formula: a leading = + - @ tab or newline is quoted. A
+    carriage return becomes a newline, since the csv module writes it without quotes, and what follows
+    would begin a row of its own for readers that end rows there."""
+    text = str(cell).replace("\r\n", "\n").replace("\r", "\n")
     return "'" + text if text.startswith(_FORMULA) and not _NUMBER.fullmatch(text) else text
 
 
