@@ -70,10 +70,11 @@ def test_the_documented_columns_come_first_and_the_plans_groups_follow(run_data:
     assert head[len(CSV_HEAD) :][:3] == ["gender", "skin_tone", "age_group"]
 
 
-@pytest.mark.parametrize("cell", ["=1+1", "+x", "-x", "@SUM(A1)", "\tx", "\rx"])
+@pytest.mark.parametrize("cell", ["=1+1", "+x", "-x", "@SUM(A1)", "\tx", "\nx"])
 def test_no_cell_starts_a_formula(cell: str) -> None:
     assert neutral(cell) == "'" + cell
     assert neutral("plain") == "plain"
+    assert neutral("\rx") == "'\nx"
 
 
 def test_a_hostile_reason_and_attribute_are_neutral_in_the_csv(run_data: RunData) -> None:
