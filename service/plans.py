@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -46,12 +46,27 @@ def load_plan(path: Path) -> LoadedPlan:
         raise PlanError(f"{path}: no such plan") from None
     except (OSError, UnicodeDecodeError) as error:
         raise PlanError(f"{path}: cannot be read as UTF-8 text: {error}") from None
+    return read_plan(path, text)
+
+
+def read_plan(
+    path: Path,
+    text: str,
+    known: Mapping[str, adapters.contract.ToolSpec] | None = None,
+    set_keys: Callable[[dict[str, Any]], object] = lambda _data: None,
+) -> LoadedPlan:
+    """Check the ``text`` of a plan that lies at ``path``. ``known`` are the tools that it may name,
+    every adapter by default; ``set_keys`` may change keys of the parsed plan. Raises PlanError with
+    one line a mistake."""
     data, lines = _parse(path, text)
+    set_keys(data)
     try:
         plan = AuditPlan.model_validate(data)
     except ValidationError as error:
         raise PlanError("\n".join(_messages(path, error, lines))) from None
-    problems = [*_check_tools(plan), *_check_claims(plan), *_check_margins(plan)]
+    if known is None:
+        known = {name: spec for name, (spec, _) in adapters.contract.discover().items()}
+    problems = [*_check_tools(plan, known), *_check_claims(plan), *_check_margins(plan)]
     if problems:
         raise PlanError("\n".join(f"{path}:{_line(lines, loc)}: {say}" for loc, say in problems))
     return LoadedPlan(plan, path, text, (path.parent / plan.portraits.manifest).resolve())
@@ -141,8 +156,9 @@ def _model_in(annotation: Any) -> Any:
     return None
 
 
-def _check_tools(plan: AuditPlan) -> Iterable[tuple[Path_, str]]:
-    known = adapters.contract.discover()
+def _check_tools(
+    plan: AuditPlan, known: Mapping[str, adapters.contract.ToolSpec]
+) -> Iterable[tuple[Path_, str]]:
     labels: dict[str, int] = {}
     for index, tool in enumerate(plan.tools):
         if tool.id not in known:
@@ -158,14 +174,14 @@ def _check_tools(plan: AuditPlan) -> Iterable[tuple[Path_, str]]:
                 (f"tools.{index}: two tools are called '{tool.label}'; give each its own 'name'"),
             )
         labels[tool.label] = index
-        yield from _check_running(index, tool, known[tool.id][0])
+        yield from _check_running(index, tool, known[tool.id])
         wanted = tool.tasks or plan.tasks
-        if wanted and not set(wanted) & set(known[tool.id][0].tasks):
+        if wanted and not set(wanted) & set(known[tool.id].tasks):
             yield (
                 ("tools", index),
                 (
                     f"tools.{index}: '{tool.id}' does none of the tasks asked for "
-                    f"({', '.join(wanted)}); it does: {', '.join(known[tool.id][0].tasks)}"
+                    f"({', '.join(wanted)}); it does: {', '.join(known[tool.id].tasks)}"
                 ),
             )
 
@@ -205,6 +221,14 @@ def _check_claims(plan: AuditPlan) -> Iterable[tuple[Path_, str]]:
         if claim.region not in REGIONS:
             hint = did_you_mean(claim.region, REGIONS, 0.5)
             yield (*at, "region"), f"claims.{index}.region: unknown region '{claim.region}'{hint}"
+        labels = [tool.label for tool in plan.tools]
+        for label in claim.tools:
+            if label not in labels:
+                hint = did_you_mean(label, labels, 0.5)
+                yield (
+                    (*at, "tools"),
+                    f"claims.{index}.tools: no tool of this plan is called '{label}'{hint}",
+                )
         if (claim.event is None) != (claim.threshold is None):
             yield at, f"claims.{index}: 'event' and 'threshold' go together"
         if claim.attribute not in plan.groups:
