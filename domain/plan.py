@@ -71,7 +71,10 @@ class ToolChoice(_Part):
 
 
 class Claim(_Part):
-    """A comparison named before the run. With ``event`` a rate ("below" ``threshold``), else the figure."""
+    """A comparison named before the run. With ``event`` a rate ("below" ``threshold``), else the figure.
+
+    ``tools`` are the labels of the tools it is asked of, all of them when empty: the fewer questions
+    are named, the less the correction for their number takes from each."""
 
     metric: str
     attribute: str
@@ -79,6 +82,7 @@ class Claim(_Part):
     threshold: float | None = None
     region: str = "face"
     margin: Annotated[float, Field(gt=0)] | None = None
+    tools: list[str] = Field(default_factory=list)
 
 
 class Planted(_Part):

@@ -54,10 +54,10 @@ tools:
 tasks: [enhance, restyle, reconstruct, retouch]
 groups: [gender, ethnicity]
 claims:
-  - {{metric: detail_change, attribute: gender}}
-  - {{metric: delta_l, attribute: ethnicity}}
-  - {{metric: flrr, attribute: ethnicity}}
-  - {{metric: "outcome:refused", attribute: gender}}
+  - {{metric: detail_change, attribute: gender, tools: [Real-ESRGAN]}}
+  - {{metric: delta_l, attribute: ethnicity, tools: [style transfer 0]}}
+  - {{metric: flrr, attribute: ethnicity, tools: [style transfer 0]}}
+  - {{metric: "outcome:refused", attribute: gender, tools: [hosted stand-in]}}
 margins: {{flrr: 5, detail_change: 0.25, delta_l: 3}}
 controls: true
 seed: 20

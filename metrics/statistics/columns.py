@@ -32,6 +32,17 @@ class Column:
     named: bool = False
     triviality: float = 0.0
     """A difference below it is not called a disparity; 0 where the plan itself named the claim."""
+    tools: tuple[str, ...] = ()
+    """The tools that are asked; empty: all."""
+
+    def asks(self, tool: str) -> bool:
+        """Whether the question is put to ``tool``."""
+        return not self.tools or tool in self.tools
+
+    @property
+    def question(self) -> tuple[str, str, str | None, float | None]:
+        """What is asked, whomever it is asked of."""
+        return self.metric, self.region, self.event, self.threshold
 
     @property
     def outcome(self) -> str | None:
@@ -81,13 +92,19 @@ def default_claims(
 
 def column_of(claim: ClaimSpec, margins: Mapping[str, float], by_default: bool) -> Column:
     """The question of a claim, with its margin."""
-    column = Column(claim.metric, claim.region, claim.event, claim.threshold)
+    column = Column(
+        claim.metric, claim.region, claim.event, claim.threshold, tools=tuple(claim.tools)
+    )
     return _with_margin(column, claim.margin, margins, named=True, trivial=by_default)
 
 
-def exploratory(metric: str, region: str, margins: Mapping[str, float]) -> Column:
-    """A question that nobody named before the run."""
-    return _with_margin(Column(metric, region), None, margins, named=False, trivial=True)
+def exploratory(
+    metric: str, region: str, margins: Mapping[str, float], tools: tuple[str, ...] = ()
+) -> Column:
+    """A question that nobody named before the run (of ``tools``, where others were named)."""
+    return _with_margin(
+        Column(metric, region, tools=tools), None, margins, named=False, trivial=True
+    )
 
 
 def _with_margin(
@@ -96,7 +113,7 @@ def _with_margin(
     margin = own if own is not None else _margin(column, margins)
     return Column(
         column.metric, column.region, column.event, column.threshold, margin, named,
-        margin / 2 if trivial and margin is not None else 0.0,
+        margin / 2 if trivial and margin is not None else 0.0, column.tools,
     )  # fmt: skip
 
 

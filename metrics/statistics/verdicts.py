@@ -114,9 +114,22 @@ def _unique(columns: Iterable[Column]) -> list[Column]:
 def _unexplored(
     table: Table, columns: Sequence[Column], happened: Sequence[str], margins: Mapping[str, float]
 ) -> list[Column]:
-    taken = {(c.metric, c.region) for c in columns if c.event is None}
-    pairs = [*occurring(table), *((OUTCOME + o, "face") for o in happened)]
-    return [exploratory(m, r, margins) for m, r in pairs if (m, r) not in taken]
+    """Every figure and outcome, asked of the tools of which no claim asks it."""
+    everyone = [*dict.fromkeys(tool for tool, _ in table.arms)]
+    left = []
+    for metric, region in [*occurring(table), *((OUTCOME + o, "face") for o in happened)]:
+        asked = [c for c in columns if c.event is None and (c.metric, c.region) == (metric, region)]
+        if not asked:
+            left.append(exploratory(metric, region, margins))
+        elif others := tuple(t for t in everyone if not any(c.asks(t) for c in asked)):
+            left.append(exploratory(metric, region, margins, others))
+    return left
+
+
+def _put_to(tool: str, columns: Sequence[Column]) -> list[Column]:
+    """The questions for one tool, none of them twice."""
+    asked = {c.question: c for c in reversed(columns) if c.asks(tool)}
+    return [c for c in columns if asked.get(c.question) is c]
 
 
 def compare(
@@ -127,10 +140,11 @@ def compare(
 
     ``by``: the rows' group codes; groups with fewer than ``least`` subjects are passed over.
     """
-    if not columns:
-        return
     for arm in range(len(table.arms)) if arms is None else arms:
-        block = build_block(table, arm, attribute, by, columns)
+        asked = _put_to(table.arms[arm][0], columns)
+        if not asked:
+            continue
+        block = build_block(table, arm, attribute, by, asked)
         pairs = grouping.comparisons(block, least)
         if not pairs:
             yield from _no_comparison(block)
@@ -139,7 +153,7 @@ def compare(
         for pair in pairs:
             contrast = comparer.contrast(pair)
             names = pair.names(block.groups)
-            for index in range(len(columns)):
+            for index in range(len(asked)):
                 yield finding(block, contrast, index, names, alpha)
 
 

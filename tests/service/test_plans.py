@@ -116,3 +116,10 @@ def test_a_plan_that_is_absent_or_not_text_is_told(tmp_path: Path) -> None:
 
 def test_the_sample_plan_is_good(samples_dir: Path) -> None:
     assert load_plan(samples_dir / "audit.yaml").plan.controls
+
+
+def test_a_claim_of_a_tool_that_the_plan_lacks_names_the_near_miss(tmp_path: Path) -> None:
+    said = refusal(
+        tmp_path, GOOD.replace("attribute: gender}", "attribute: gender, tools: [identiti]}")
+    )
+    assert "claims.0.tools: no tool of this plan is called 'identiti'" in said
