@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -9,7 +10,7 @@ from domain.measurements import Outcome
 from domain.verdicts import Verdict, VerdictKind
 from service.report import wording
 from service.report.calls import notices
-from service.report.model import RunData
+from service.report.model import ItemRow, RunData
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ def tool_card(data: RunData, label: str) -> ToolCard:
     return ToolCard(
         label=label,
         models=models if len(models) <= MODEL_LETTERS else models[: MODEL_LETTERS - 1] + "…",
-        line=wording.tool_line(verdicts, data.plan.groups),
+        line=_nothing_measured(items, verdicts) or wording.tool_line(verdicts, data.plan.groups),
         mark=str(mark),
         tallies=_tallies(verdicts),
         items=len(items),
@@ -66,6 +67,18 @@ def tool_card(data: RunData, label: str) -> ToolCard:
         outcome_line=_outcome_line(verdicts),
         warnings=[n.text for n in notices(data) if n.tool == label and n.grave],
     )
+
+
+def _nothing_measured(items: Sequence[ItemRow], verdicts: Sequence[Verdict]) -> str:
+    """What happened instead, where no result could be compared with its original; "" elsewhere and
+    where a group fared worse in that."""
+    if not items or any(i.outcome is Outcome.MEASURED for i in items):
+        return ""
+    if wording.strongest(verdicts) is not None:
+        return ""
+    (first, count), *_ = Counter(i.outcome for i in items).most_common()
+    said = f"No result could be compared with its original: {wording.OUTCOME_LABELS[first]}"
+    return f"{said}, {count:,} of {len(items):,}. {wording.OUTCOME_MEANINGS[first]}"
 
 
 def _outcome_line(verdicts: Sequence[Verdict]) -> str:
