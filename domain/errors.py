@@ -43,6 +43,15 @@ class LedgerError(LikenessError):
     """The ledger of a run cannot be opened, or belongs to another plan."""
 
 
+class StoreUnavailable(LedgerError):
+    """The database or the store of pictures cannot be used at the moment (gone, locked, full, read
+    only). Nothing was half written; the same step may be tried again later."""
+
+
+class Conflict(LedgerError):
+    """What was to be entered is there already, or lacks what it belongs to."""
+
+
 def did_you_mean(word: str, known: Iterable[str], cutoff: float = 0.6) -> str:
     """The tail of a message about a misspelt ``word``: "; did you mean 'noise'?" where one of
     ``known`` is near enough (difflib ratio of at least ``cutoff``), else ""."""

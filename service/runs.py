@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from uuid import uuid4
 
 import adapters.contract
 from adapters.guard import one_line
@@ -79,7 +78,7 @@ def begin(
     }
     _check_no_key(loaded)
     try:
-        ledger = Ledger(ledger_file)
+        ledger = Ledger.at(ledger_file)
     except OSError as error:
         raise LedgerError(f"{out}: cannot be written: {error.strerror or error}") from None
     blobs = Blobs(str(out / "blobs"))
@@ -92,7 +91,7 @@ def begin(
 
 def _idle(ledger_file: Path, retry_failed: bool) -> frozenset[str]:
     """Tools that a resumed run has no call left for: to report on them takes no key."""
-    ledger = Ledger(ledger_file)
+    ledger = Ledger.at(ledger_file)
     try:
         items = ledger.items()
     finally:
@@ -177,7 +176,7 @@ def _enter(run: Run) -> None:
     if row is None:
         run.ledger.begin(
             {
-                "run_id": uuid4().hex,
+                "run_id": run.ledger.run_id,
                 "plan_sha256": run.loaded.sha256,
                 "plan_text": run.loaded.text,
                 "started": now(),

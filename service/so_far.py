@@ -38,7 +38,7 @@ class SoFar:
         """The ledger at ``path``; None where the run has not planned its items yet: everything is left."""
         if not path.exists():
             raise LikenessError(f"{path.parent}: holds no run to resume")
-        ledger = Ledger(path)
+        ledger = Ledger.at(path)
         try:
             items, calls = ledger.items(), ledger.calls()
             subjects = {r["portrait_id"]: r["subject_id"] for r in ledger.portraits()}

@@ -12,18 +12,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
+from uuid import uuid4
 
-from sqlalchemy import Connection, Engine, create_engine, event, func, insert, select, update
-from sqlalchemy.exc import DatabaseError, OperationalError
-from sqlalchemy.schema import CreateColumn, CreateIndex, CreateTable
+from sqlalchemy import URL, ColumnElement, Table, delete, func, insert, select, update
 
-from domain.errors import LedgerError
 from domain.measurements import Outcome
-from service.store.tables import ITEM, calls, items, measurements, metadata, portraits, runs
+from service.store.database import Database
+from service.store.tables import ITEM, calls, items, measurements, portraits, runs
 
 PLANNED, CALLING, EDITED, DONE = "planned", "calling", "edited", "done"
 Row = Mapping[str, Any]
+Step = tuple[Any, Sequence[Row] | None]
+FILE_LOCK_S = 60.0
+"""How long a run waits for another process that holds the lock of its own file."""
 
 
 def now() -> str:
@@ -32,61 +34,79 @@ def now() -> str:
 
 
 class Ledger:
-    """One run in one database. Safe to use from several threads of one process."""
+    """One run in a database that may hold many. Safe to use from several threads of one process.
+    Every step can be tried again after StoreUnavailable."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._engine = _open(path)
+    def __init__(self, database: Database, run_id: str) -> None:
+        """``database`` has its tables and stays open when the ledger is closed."""
+        self.database = database
+        self.run_id = run_id
+        self._own = False
+
+    @classmethod
+    def at(cls, path: Path) -> Self:
+        """The ledger of the one run in a file of its own, which is made where it is missing and
+        brought up to this version where it is older. Raises LedgerError."""
+        database = Database(URL.create("sqlite", database=str(path)), FILE_LOCK_S)
+        try:
+            database.migrate()
+            ledger = cls(database, _only_run(database))
+        except BaseException:
+            database.close()
+            raise
+        ledger._own = True
+        return ledger
 
     def close(self) -> None:
-        """Let go of the database."""
-        self._engine.dispose()
+        """Let go of a file of its own."""
+        if self._own:
+            self.database.close()
 
     # -- the run -----------------------------------------------------------------------------
 
     def run(self) -> Row | None:
         """The run's row, None in a fresh ledger."""
-        rows = self._rows(select(runs))
+        rows = self._rows(select(runs).where(*self._mine(runs)))
         return rows[0] if rows else None
 
     def begin(self, row: Row) -> None:
-        """Enter the run."""
-        self._write(insert(runs), [row])
+        """Enter the run, under this ledger's id."""
+        self._write((insert(runs), [row]))
 
     def set_run(self, **values: Any) -> None:
         """Change columns of the run's row."""
-        self._write(update(runs).values(**values))
+        self._write((update(runs).where(*self._mine(runs)).values(**values), None))
 
     # -- portraits ---------------------------------------------------------------------------
 
     def portraits(self) -> list[Row]:
         """Every portrait looked at, in the manifest's order."""
-        return self._rows(select(portraits).order_by(portraits.c.seq))
+        mine = select(portraits).where(*self._mine(portraits))
+        return self._rows(mine.order_by(portraits.c.seq))
 
     def add_portraits(self, rows: Sequence[Row]) -> None:
         """Enter what the instrument saw."""
-        self._write(insert(portraits), rows)
+        self._write((insert(portraits), rows))
 
     # -- items -------------------------------------------------------------------------------
 
     def add_items(self, rows: Sequence[Row]) -> None:
         """Enter all items at once, or none."""
-        self._write(insert(items), rows)
+        self._write((insert(items), rows))
 
     def items(self, *states: str) -> list[Row]:
         """Items in their order; only those in one of ``states`` when any is given."""
-        query = select(items).order_by(items.c.seq)
+        query = select(items).where(*self._mine(items)).order_by(items.c.seq)
         return self._rows(query.where(items.c.state.in_(states)) if states else query)
 
     def item(self, item_id: str) -> Row:
         """One item by its id."""
-        return self._rows(select(items).where(items.c.item_id == item_id))[0]
+        return self._rows(select(items).where(*self._item(item_id)))[0]
 
     def count(self) -> dict[str, int]:
         """How many items are in each state."""
-        query = select(items.c.state, func.count()).group_by(items.c.state)
-        with self._engine.connect() as link:
-            return {row[0]: row[1] for row in link.execute(query)}
+        query = select(items.c.state, func.count().label("many")).where(*self._mine(items))
+        return {row["state"]: row["many"] for row in self._rows(query.group_by(items.c.state))}
 
     def plan_failed_again(self) -> int:
         """Put every item that its tool failed back to be called, and the run back to unfinished.
@@ -99,130 +119,82 @@ class Ledger:
             "meta": {},
             "warnings": [],
         }
-        try:
-            with self._engine.begin() as link:
-                again = update(items).where(items.c.state == DONE, failed)
-                count = link.execute(again.values(state=PLANNED, **blank)).rowcount
-                if count:
-                    link.execute(update(runs).values(finished=None))
-                return count
-        except DatabaseError as error:
-            raise _trouble(self.path, error) from None
+        with self.database.begin() as link:
+            again = update(items).where(*self._mine(items, items.c.state == DONE, failed))
+            count = link.execute(again.values(state=PLANNED, **blank)).rowcount
+            if count:
+                link.execute(update(runs).where(*self._mine(runs)).values(finished=None))
+            return count
 
     def begin_call(self, item_id: str, attempt: int, kind: str = ITEM) -> int:
         """Record the intent before the tool is called. Returns the call's number. A warm-up, whose
         result is thrown away, leaves its item as it is."""
-        moved = update(items).where(items.c.item_id == item_id)
         row = {"item_id": item_id, "attempt": attempt, "started": now(), "kind": kind}
-        try:
-            with self._engine.begin() as link:
-                if kind == ITEM:
-                    link.execute(moved.values(state=CALLING, attempts=attempt))
-                made = link.execute(insert(calls).values(**row))
-                key = made.inserted_primary_key
-                return int(key[0]) if key else 0
-        except DatabaseError as error:
-            raise _trouble(self.path, error) from None
+        with self.database.begin() as link:
+            if kind == ITEM:
+                moved = update(items).where(*self._item(item_id))
+                link.execute(moved.values(state=CALLING, attempts=attempt))
+            made = link.execute(insert(calls).values(**row, run_id=self.run_id))
+            key = made.inserted_primary_key
+            return int(key[0]) if key else 0
 
     def end_call(self, call_id: int, item_id: str, call: Row, item: Row) -> None:
         """The call's result and what the item became (nothing: as it was), in one transaction."""
-        ended = update(calls).where(calls.c.call_id == call_id).values(ended=now(), **call)
-        steps: list[tuple[Any, Sequence[Row] | None]] = [(ended, None)]
+        mine = self._mine(calls, calls.c.call_id == call_id)
+        steps: list[Step] = [(update(calls).where(*mine).values(ended=now(), **call), None)]
         if item:
-            changed = update(items).where(items.c.item_id == item_id).values(**item)
-            steps.append((changed, None))
-        self._write_all(steps)
+            steps.append((update(items).where(*self._item(item_id)).values(**item), None))
+        self._write(*steps)
 
     def finish_item(self, item_id: str, item: Row, figures: Sequence[Row]) -> None:
-        """The item's outcome with all its figures, in one transaction."""
-        steps: list[tuple[Any, Sequence[Row] | None]] = [
-            (update(items).where(items.c.item_id == item_id).values(state=DONE, **item), None)
-        ]
-        if figures:
-            steps.append((insert(measurements), figures))
-        self._write_all(steps)
+        """The item's outcome with all its figures, in one transaction. Said twice (the answer to
+        the first was lost with the connection), the second stands."""
+        old = self._mine(measurements, measurements.c.item_id == item_id)
+        done = update(items).where(*self._item(item_id)).values(state=DONE, **item)
+        self._write(
+            (done, None), (delete(measurements).where(*old), None), (insert(measurements), figures)
+        )
 
     def measurements(self) -> list[Row]:
         """Every figure, in the items' order and then as the metrics gave them."""
         order = (items.c.seq, measurements.c.position)
-        query = select(measurements).join(items).order_by(*order)
+        query = select(measurements).join(items).where(*self._mine(items)).order_by(*order)
         return self._rows(query)
 
     def calls(self) -> list[Row]:
         """Every call of a tool; one without ``ended`` was cut off and may have been billed."""
-        return self._rows(select(calls).order_by(calls.c.call_id))
+        return self._rows(select(calls).where(*self._mine(calls)).order_by(calls.c.call_id))
 
     def cut_off(self, item_id: str) -> int:
         """How often the process died while it called a tool for this item's result."""
-        mine = (calls.c.item_id == item_id, calls.c.kind == ITEM, calls.c.ended.is_(None))
-        return len(self._rows(select(calls.c.call_id).where(*mine)))
+        open_ones = (calls.c.item_id == item_id, calls.c.kind == ITEM, calls.c.ended.is_(None))
+        return len(self._rows(select(calls.c.call_id).where(*self._mine(calls, *open_ones))))
 
     # -- plumbing ----------------------------------------------------------------------------
 
+    def _mine(self, table: Table, *more: ColumnElement[bool]) -> tuple[ColumnElement[bool], ...]:
+        return (table.c.run_id == self.run_id, *more)
+
+    def _item(self, item_id: str) -> tuple[ColumnElement[bool], ...]:
+        return self._mine(items, items.c.item_id == item_id)
+
     def _rows(self, query: Any) -> list[Row]:
-        try:
-            with self._engine.connect() as link:
-                return [dict(row) for row in link.execute(query).mappings()]
-        except DatabaseError as error:
-            raise _trouble(self.path, error) from None
+        return [*self.database.rows(query)]
 
-    def _write(self, statement: Any, rows: Sequence[Row] | None = None) -> None:
-        self._write_all([(statement, rows)])
-
-    def _write_all(self, steps: Iterable[tuple[Any, Sequence[Row] | None]]) -> None:
-        try:
-            with self._engine.begin() as link:
-                for statement, rows in steps:
-                    if rows is None:
-                        link.execute(statement)
-                    elif rows:
-                        link.execute(statement, list(rows))
-        except DatabaseError as error:
-            raise _trouble(self.path, error) from None
+    def _write(self, *steps: Step) -> None:
+        """All of the steps in one transaction. Rows are entered as this run's."""
+        with self.database.begin() as link:
+            for statement, rows in steps:
+                if rows is None:
+                    link.execute(statement)
+                elif rows:
+                    link.execute(statement, [{**row, "run_id": self.run_id} for row in rows])
 
 
-def _open(path: Path) -> Engine:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    engine = create_engine(f"sqlite:///{path}", connect_args={"timeout": 60})
-
-    @event.listens_for(engine, "connect")
-    def _durable(link: Any, _record: Any) -> None:
-        # WAL lets readers and the writer go on together; FULL makes a commit survive power loss
-        link.execute("PRAGMA journal_mode=WAL")
-        link.execute("PRAGMA synchronous=FULL")
-        link.execute("PRAGMA foreign_keys=ON")
-
-    try:
-        with engine.begin() as link:
-            # Not create_all: it asks first and creates then, and a reader that opens a ledger at
-            # the moment a run makes it would trip over the tables that came in between
-            for table in metadata.sorted_tables:
-                link.execute(CreateTable(table, if_not_exists=True))
-                for index in table.indexes:
-                    link.execute(CreateIndex(index, if_not_exists=True))
-        with engine.begin() as link:
-            _add_columns(link)
-    except (DatabaseError, OperationalError) as error:
-        raise _trouble(path, error) from None
-    return engine
-
-
-def _add_columns(link: Connection) -> None:
-    """Bring the ledger of an earlier version up to this one's columns."""
-    for table in metadata.sorted_tables:
-        there = {row[1] for row in link.exec_driver_sql(f"PRAGMA table_info({table.name})")}
-        for column in table.columns:
-            if column.name in there:
-                continue
-            ddl = CreateColumn(column).compile(dialect=link.dialect)
-            try:
-                link.exec_driver_sql(f"ALTER TABLE {table.name} ADD COLUMN {ddl}")
-            except OperationalError as error:
-                if "duplicate column" not in str(error.orig):  # another reader was quicker
-                    raise
-
-
-def _trouble(path: Path, error: DatabaseError) -> LedgerError:
-    cause = str(getattr(error, "orig", error)).splitlines()[0]
-    hint = " (is the disk full?)" if "full" in cause or "disk I/O" in cause else ""
-    return LedgerError(f"{path}: the ledger cannot be used: {cause}{hint}")
+def _only_run(database: Database) -> str:
+    """The run of a file that holds one; a new id where none has been begun. A run that was cut off
+    so early that it has portraits alone goes on under their id."""
+    for table in (runs, portraits):
+        if found := database.rows(select(table.c.run_id).limit(1)):
+            return str(found[0]["run_id"])
+    return uuid4().hex

@@ -74,7 +74,7 @@ def wait_for_edits(out: Path, wanted: int) -> None:
         time.sleep(0.1)
         if not file.exists():
             continue
-        ledger = Ledger(file)
+        ledger = Ledger.at(file)
         done = sum(1 for i in ledger.items() if i["tool"] == "copier" and i["edited"])
         ledger.close()
         if done >= wanted:
@@ -96,7 +96,7 @@ def test_kill_9_and_resume_give_the_figures_of_an_undisturbed_run(tmp_path: Path
     )  # fmt: skip
     wait_for_edits(tmp_path / "killed", 2)
     kill_9(killed)
-    ledger = Ledger(tmp_path / "killed" / "ledger.sqlite3")
+    ledger = Ledger.at(tmp_path / "killed" / "ledger.sqlite3")
     finished = {i["item_id"] for i in ledger.items() if i["edited"]}
     before = {c["item_id"]: 0 for c in ledger.calls()}
     for call in ledger.calls():
@@ -109,7 +109,7 @@ def test_kill_9_and_resume_give_the_figures_of_an_undisturbed_run(tmp_path: Path
     whole = (tmp_path / "whole" / "measurements.csv").read_bytes()
     assert (tmp_path / "killed" / "measurements.csv").read_bytes() == whole
 
-    ledger = Ledger(tmp_path / "killed" / "ledger.sqlite3")
+    ledger = Ledger.at(tmp_path / "killed" / "ledger.sqlite3")
     for item_id in finished:
         assert sum(c["item_id"] == item_id for c in ledger.calls()) == before[item_id]
     assert len({i["item_id"] for i in ledger.items()}) == len(ledger.items())
@@ -154,7 +154,7 @@ def test_bad_portraits_and_dying_tools_are_outcomes_and_the_rest_goes_on(tmp_pat
     assert "Traceback" not in done.stderr
     outcomes = json.loads(done.stdout)["outcomes"]
     assert outcomes == {"measured": 2, "failed": 2, "original_unreadable": 4}
-    ledger = Ledger(tmp_path / "out" / "ledger.sqlite3")
+    ledger = Ledger.at(tmp_path / "out" / "ledger.sqlite3")
     reasons = {(i["portrait_id"], i["tool"]): i["reason"] for i in ledger.items()}
     ledger.close()
     assert "No such file" in reasons["absent.jpg", "fine"]

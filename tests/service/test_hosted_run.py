@@ -198,7 +198,7 @@ def test_a_key_that_the_server_echoes_everywhere_is_in_no_file_and_on_no_screen(
     assert "others on this machine may read it" in told
     assert "vendor A: warm-up 1 of 1 failed: HTTP 500" in told
     assert "vendor A: could not be closed: RuntimeError: [key] is still in use" in told
-    with closing(Ledger(tmp_path / "out" / "ledger.sqlite3")) as ledger:
+    with closing(Ledger.at(tmp_path / "out" / "ledger.sqlite3")) as ledger:
         items = ledger.items()
     assert [i["outcome"] for i in items] == [
         "measured", "failed", "refused", "failed", "measured", "measured",
@@ -226,12 +226,12 @@ def test_a_kill_in_a_paid_call_is_resumed_and_shown_as_maybe_billed(
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
         assert psutil.wait_procs(children, timeout=30)[1] == []
-        with closing(Ledger(out / "ledger.sqlite3")) as ledger:
+        with closing(Ledger.at(out / "ledger.sqlite3")) as ledger:
             [cut] = ledger.items(CALLING)
             before = ledger.calls()
         server.let_go.set()
         finished(command(plan, "--resume"), environment)
-    with closing(Ledger(out / "ledger.sqlite3")) as ledger:
+    with closing(Ledger.at(out / "ledger.sqlite3")) as ledger:
         calls = ledger.calls()
     assert calls[: len(before)] == before, "what is on record stays as it was"
     mine = [c for c in calls if c["item_id"] == cut["item_id"] and c["kind"] == "item"]

@@ -57,7 +57,7 @@ def test_reviews_come_back_into_a_finished_run_and_are_kept(tmp_path: Path) -> N
     assert answer(audit(tmp_path, "--resume"))["standings"] == with_reviews["standings"]
     report = json.loads((out / "report.json").read_text())
     assert report["cleaning"]["items"]["excluded_3"] == 1
-    ledger = Ledger(out / "ledger.sqlite3")
+    ledger = Ledger.at(out / "ledger.sqlite3")
     assert len(ledger.calls()) == 4
     ledger.close()
     reviews.write_text("item_id,reviewer,decision,reason\nnone,ann,keep,\n")

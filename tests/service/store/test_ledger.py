@@ -60,7 +60,7 @@ def figure(item_id: str, metric: str, value: float | None) -> dict[str, Any]:
 
 @pytest.fixture
 def ledger(tmp_path: Path) -> Any:
-    opened = Ledger(tmp_path / "run" / "ledger.sqlite3")
+    opened = Ledger.at(tmp_path / "run" / "ledger.sqlite3")
     opened.add_portraits([portrait()])
     yield opened
     opened.close()
@@ -81,7 +81,7 @@ def test_a_call_that_never_ended_stays_on_record(ledger: Ledger, tmp_path: Path)
     ledger.add_items([item("i1")])
     ledger.begin_call("i1", 1)
     ledger.close()
-    again = Ledger(tmp_path / "run" / "ledger.sqlite3")
+    again = Ledger.at(tmp_path / "run" / "ledger.sqlite3")
     [call] = again.calls()
     assert call["ended"] is None and call["attempt"] == 1
     again.close()
@@ -107,13 +107,13 @@ def test_a_file_that_is_no_ledger_is_refused_in_one_line(tmp_path: Path) -> None
     bad = tmp_path / "ledger.sqlite3"
     bad.write_bytes(b"this is not a database at all" * 100)
     with pytest.raises(LedgerError, match="the ledger cannot be used") as caught:
-        Ledger(bad)
+        Ledger.at(bad)
     assert "\n" not in str(caught.value)
 
 
 def test_many_may_open_a_fresh_ledger_at_once(tmp_path: Path) -> None:
     with ThreadPoolExecutor(8) as threads:
-        opened = list(threads.map(lambda _: Ledger(tmp_path / "ledger.sqlite3"), range(16)))
+        opened = list(threads.map(lambda _: Ledger.at(tmp_path / "ledger.sqlite3"), range(16)))
     assert all(ledger.run() is None for ledger in opened)
     for ledger in opened:
         ledger.close()

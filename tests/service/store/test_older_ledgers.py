@@ -56,7 +56,7 @@ def old(tmp_path: Path) -> Path:
 
 
 def test_its_calls_keep_what_they_had_and_lack_what_was_not_asked(old: Path) -> None:
-    with closing(Ledger(old)) as ledger:
+    with closing(Ledger.at(old)) as ledger:
         first, second = ledger.calls()
         assert (first["reason"], first["ended"]) == ("busy", "2026-05-01T10:00:03+00:00")
         assert {c["kind"] for c in (first, second)} == {"item"}
@@ -65,14 +65,14 @@ def test_its_calls_keep_what_they_had_and_lack_what_was_not_asked(old: Path) -> 
 
 
 def test_it_is_gone_on_with_and_reported(old: Path) -> None:
-    with closing(Ledger(old)) as ledger:
+    with closing(Ledger.at(old)) as ledger:
         assert ledger.cut_off("i1") == 1
         warm = ledger.begin_call("i1", 1, WARM_UP)
         ledger.end_call(warm, "i1", {"result": "edited", "meta": {"cost": {"amount": 1}}}, {})
         call = ledger.begin_call("i1", 3)
         done = {"result": "edited", "seconds": 2.5, "request_id": "r-1", "meta": {"a": [1]}}
         ledger.end_call(call, "i1", done, {"state": "edited", "edited": "bb"})
-    with closing(Ledger(old)) as again:  # opening it twice adds nothing twice
+    with closing(Ledger.at(old)) as again:  # opening it twice adds nothing twice
         [facts] = tool_calls(["t"], again.items(), again.calls())
     assert (facts.calls, facts.retries, facts.warm_ups, facts.maybe_billed) == (3, 2, 1, 1)
     assert facts.seconds_median == 2.5 and facts.first_request_ids == ("r-1",)
@@ -80,7 +80,7 @@ def test_it_is_gone_on_with_and_reported(old: Path) -> None:
 
 def test_many_may_open_it_at_once(old: Path) -> None:
     with ThreadPoolExecutor(8) as threads:
-        opened = list(threads.map(lambda _: Ledger(old), range(16)))
+        opened = list(threads.map(lambda _: Ledger.at(old), range(16)))
     assert all(len(ledger.calls()) == 2 for ledger in opened)
     for ledger in opened:
         ledger.close()
