@@ -16,6 +16,7 @@ class Blobs:
 
     def __init__(self, url: str) -> None:
         """``url`` is a folder or an fsspec URL (``s3://bucket/prefix``)."""
+        self.url = url
         filesystem, root = fsspec.core.url_to_fs(url, auto_mkdir=True)
         self._fs: Any = filesystem
         self._root = str(root).rstrip("/")
