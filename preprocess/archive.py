@@ -50,13 +50,15 @@ class EntryOutcome(StrEnum):
 class ArchiveEntry:
     """One entry. ``name`` is clean and unique within the archive; ``original_name`` is the name as
     stored (to be escaped before it is shown). ``data`` is there exactly when it is accepted: the
-    bytes look like a picture, but they have not been decoded yet."""
+    bytes look like a picture, but they have not been decoded yet. ``code`` is a stable word for why
+    it was not."""
 
     name: str
     original_name: str
     outcome: EntryOutcome
     reason: str | None = None
     data: bytes | None = None
+    code: str | None = None
 
 
 class Archive:
@@ -73,9 +75,9 @@ class Archive:
                 original = _stored_name(info)
                 if info.is_dir() or original.endswith(("/", "\\")):
                     continue
-                outcome, reason, data = _read_entry(file, info, original, self._limits)
+                outcome, reason, data, code = _read_entry(file, info, original, self._limits)
                 name = _unique(clean_name(original), taken)
-                yield ArchiveEntry(name, original, outcome, reason, data)
+                yield ArchiveEntry(name, original, outcome, reason, data, code)
 
 
 def open_archive(source: Path | bytes, limits: ArchiveLimits = DEFAULT_ARCHIVE_LIMITS) -> Archive:
@@ -143,7 +145,7 @@ def _check_whole(infos: list[zipfile.ZipInfo], limits: ArchiveLimits) -> None:
         )
 
 
-_Result = tuple[EntryOutcome, str | None, bytes | None]
+_Result = tuple[EntryOutcome, str | None, bytes | None, str | None]
 _PICTURE_NAME = re.compile(
     r"\.(?:jpe?g|jfif|png|apng|webp|tiff?|gif|bmp|hei[cf]|avifs?|jp2|j2k|jxl|mpo)$", re.IGNORECASE
 )
@@ -162,9 +164,10 @@ def _read_entry(
             data = stream.read(info.file_size + 1)
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError) as error:
         kind = "checksum error" if "CRC" in str(error) else "damaged entry"
-        return EntryOutcome.REJECT, kind, None
+        return EntryOutcome.REJECT, kind, None, "damaged"
     except Exception as error:  # a crafted entry must not stop the others
-        return EntryOutcome.REJECT, f"cannot be unpacked ({type(error).__name__})", None
+        reason = f"cannot be unpacked ({type(error).__name__})"
+        return EntryOutcome.REJECT, reason, None, "damaged"
     return _judge(data, name)
 
 
@@ -172,21 +175,23 @@ def _fault(info: zipfile.ZipInfo, name: str, limits: ArchiveLimits) -> _Result |
     """What can be told from the directory alone, before anything is unpacked."""
     parts = re.split(r"[/\\]", name)
     if parts[0] == "__MACOSX" or parts[-1].startswith("._") or parts[-1].lower() in _SIDE_FILES:
-        return EntryOutcome.SKIP, "side file of macOS or Windows", None
-    reason = None
+        return EntryOutcome.SKIP, "side file of macOS or Windows", None, "side_file"
+    reason = code = None
     if stat.S_ISLNK(info.external_attr >> 16):
-        reason = "link in archive"
+        reason, code = "link in archive", "link"
     elif ".." in parts or name.startswith(("/", "\\")) or re.match(r"[A-Za-z]:", name):
-        reason = "unsafe path"
+        reason, code = "unsafe path", "unsafe_path"
     elif info.compress_type not in _METHODS:
-        reason = "compression method not supported"
+        reason, code = "compression method not supported", "not_accepted"
     elif info.file_size == 0:
-        reason = "empty file"
+        reason, code = "empty file", "empty"
     elif info.file_size > limits.picture.max_bytes:
         reason = f"file too large, limit {limits.picture.max_bytes / 1e6:.0f} MB"
+        code = "too_large"
     elif info.file_size > max(limits.ratio_from, limits.max_ratio * info.compress_size):
         reason = f"expands too much ({info.file_size / max(info.compress_size, 1):.0f} to 1)"
-    return None if reason is None else (EntryOutcome.REJECT, reason, None)
+        code = "expands"
+    return None if reason is None else (EntryOutcome.REJECT, reason, None, code)
 
 
 def _judge(data: bytes, name: str) -> _Result:
@@ -195,11 +200,11 @@ def _judge(data: bytes, name: str) -> _Result:
         sniff(data)
     except PictureRejected as error:
         if error.code == "archive":
-            return EntryOutcome.SKIP, "nested archive not opened", None
+            return EntryOutcome.SKIP, "nested archive not opened", None, "archive"
         if not _PICTURE_NAME.search(name):
-            return EntryOutcome.SKIP, "not an image", None
-        return EntryOutcome.REJECT, error.reason, None
-    return EntryOutcome.ACCEPT, None, data
+            return EntryOutcome.SKIP, "not an image", None, "not_image"
+        return EntryOutcome.REJECT, error.reason, None, error.code
+    return EntryOutcome.ACCEPT, None, data, None
 
 
 _BOX_DRAWING = re.compile("[\u2500-\u257f\u2580-\u259f]")

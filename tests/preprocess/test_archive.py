@@ -48,9 +48,9 @@ def test_an_archive_on_disk_is_closed_after_reading(tmp_path: Path) -> None:
 
 def test_a_broken_picture_is_rejected_and_a_text_is_skipped() -> None:
     entries = list(open_archive(zipped({"x.jpg": b"<html>no</html>", "x.txt": b"text"})).entries())
-    assert [(e.outcome, e.reason) for e in entries] == [
-        (EntryOutcome.REJECT, "not an image: looks like HTML"),
-        (EntryOutcome.SKIP, "not an image"),
+    assert [(e.outcome, e.reason, e.code) for e in entries] == [
+        (EntryOutcome.REJECT, "not an image: looks like HTML", "html"),
+        (EntryOutcome.SKIP, "not an image", "not_image"),
     ]
 
 
