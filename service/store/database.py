@@ -59,9 +59,12 @@ class Database:
     def begin(self) -> Iterator[Connection]:
         """A transaction that writes: committed whole at the end of the block, or not at all. On
         SQLite it holds the file's one write lock from the start."""
-        with self._told(), self.engine.connect() as link:
-            with link.execution_options(writes=True).begin():
-                yield link
+        with (
+            self._told(),
+            self.engine.connect() as link,
+            link.execution_options(writes=True).begin(),
+        ):
+            yield link
 
     @contextmanager
     def read(self) -> Iterator[Connection]:

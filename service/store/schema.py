@@ -17,6 +17,8 @@ from service.store.tables import metadata
 
 HEAD = "0004"
 """The revision that ``tables`` and ``service_tables`` describe."""
+BEFORE = "base"
+FIRST_TABLES = {"runs", "portraits", "items", "calls", "measurements"}
 MIGRATIONS = Path(__file__).parent / "migrations"
 _LOCK = 0x11CE_4E55  # of PostgreSQL's advisory locks, one number for everybody who migrates
 _VERSION = (
@@ -40,12 +42,13 @@ def bring_up(engine: Engine, name: str, is_postgres: bool) -> None:
             link.execute(text("SET LOCAL lock_timeout = 0"))
             link.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
         found = revision(link)  # another may have been quicker
-        if found is None and (found := _recognised(link)) is not None:
-            _stamp(link, found)
         if found is None:
-            metadata.create_all(link)
-            _stamp(link, HEAD)
-        elif found != HEAD:
+            found = _recognised(link) or HEAD
+            if found == HEAD:
+                metadata.create_all(link)
+            if found != BEFORE:
+                _stamp(link, found)
+        if found != HEAD:
             _upgrade(link, name, found)
 
 
@@ -58,12 +61,13 @@ def revision(link: Connection) -> str | None:
 
 
 def _recognised(link: Connection) -> str | None:
-    """The revision of a ledger from before revisions were written down, told by its columns."""
-    look = inspect(link)
-    if not look.has_table("calls"):
-        return None
-    columns = {column["name"] for column in look.get_columns("calls")}
-    return "0002" if {"kind", "meta"} <= columns else "0001"
+    """The revision of a ledger from before revisions were written down, told by its columns;
+    None for a fresh database, ``BEFORE`` for a ledger that was cut off while it was made."""
+    there = set(inspect(link).get_table_names()) & FIRST_TABLES
+    if there != FIRST_TABLES:
+        return BEFORE if there else None
+    columns = {column["name"] for column in inspect(link).get_columns("calls")}
+    return "0002" if columns >= {"kind", "seconds", "model", "request_id", "meta"} else "0001"
 
 
 def _stamp(link: Connection, at: str) -> None:
@@ -80,11 +84,11 @@ def _upgrade(link: Connection, name: str, found: str) -> None:
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
     config.attributes["connection"] = link
-    try:
-        ScriptDirectory.from_config(config).get_revision(found)
-    except CommandError:
-        raise LedgerError(
-            f"{name}: was written by a later version of this program (its tables are at {found})"
-        ) from None
     with _one_at_a_time:
+        try:
+            ScriptDirectory.from_config(config).get_revision(found)
+        except CommandError:
+            raise LedgerError(
+                f"{name}: was written by a later version of this program (its tables: {found})"
+            ) from None
         command.upgrade(config, HEAD)
