@@ -59,23 +59,15 @@ def begin(
     """Open or reopen the ledger in ``out``; with ``retry_failed`` the items that a tool had failed
     are planned again. ``say`` is told what is worth a line. Raises LikenessError when the folder
     holds another run, or one that was not asked to be resumed."""
-    plan = loaded.plan
-    portraits = select(read_manifest(loaded.manifest), plan.portraits.where, plan.portraits.limit)
-    _check_groups(loaded, portraits)
+    portraits = chosen_portraits(loaded)
     ledger_file = out / "ledger.sqlite3"
     if ledger_file.exists() and not resume:
         raise LedgerError(f"{out}: already holds a run; use --resume, or another folder")
     if resume and not ledger_file.exists():
         raise LedgerError(f"{out}: holds no run to resume; leave out --resume to begin one")
-    tools = {t.label: t for t in plan.tools}
-    added = {t.label: t for t in control_tools(plan, portraits)} if plan.controls else {}
-    controls = frozenset(added) - frozenset(tools)
-    tools |= {label: added[label] for label in added if label in controls}
-    idle = _idle(ledger_file, retry_failed) if resume else frozenset()
-    specs = {
-        label: _spec(loaded, tool, "placeholder" if label in idle else "real", say)
-        for label, tool in tools.items()
-    }
+    tools, controls = _tools(loaded, portraits, lambda tool: tool)
+    idle = _idle_in(ledger_file, retry_failed) if resume else frozenset()
+    specs = _specs(loaded, tools, idle, say)
     _check_no_key(loaded)
     try:
         ledger = Ledger.at(ledger_file)
@@ -89,13 +81,73 @@ def begin(
     return run
 
 
-def _idle(ledger_file: Path, retry_failed: bool) -> frozenset[str]:
-    """Tools that a resumed run has no call left for: to report on them takes no key."""
+def begin_in(
+    loaded: LoadedPlan,
+    ledger: Ledger,
+    blobs: Blobs,
+    out: Path,
+    say: Callable[[str], object] = lambda _text: None,
+    resolve: Callable[[ToolChoice], ToolChoice] = lambda tool: tool,
+) -> Run:
+    """Begin the run in a ledger and a blob store that others share, or go on with it. ``out`` is for
+    the report's files only. ``resolve`` gives the adapter and all settings of a tool that the plan
+    names by what it is called here: they stay out of the plan, which goes on record. Raises
+    LikenessError."""
+    portraits = chosen_portraits(loaded)
+    tools, controls = _tools(loaded, portraits, resolve)
+    specs = _specs(loaded, tools, _idle(ledger, False), say)
+    _check_no_key(loaded)
+    run = Run(loaded, out, ledger, blobs, portraits, tools, controls, specs, time.monotonic())
+    _enter(run)
+    return run
+
+
+def chosen_portraits(loaded: LoadedPlan) -> list[Portrait]:
+    """The portraits of the plan's manifest that it asks for. Raises LikenessError when there are
+    none, or when the plan groups by what no portrait declares."""
+    source = loaded.plan.portraits
+    portraits = select(read_manifest(loaded.manifest), source.where, source.limit)
+    _check_groups(loaded, portraits)
+    return portraits
+
+
+def _tools(
+    loaded: LoadedPlan,
+    portraits: Sequence[Portrait],
+    resolve: Callable[[ToolChoice], ToolChoice],
+) -> tuple[dict[str, ToolChoice], frozenset[str]]:
+    """The plan's tools and the controls by label, and the labels of those controls that the plan
+    does not list itself."""
+    plan = loaded.plan
+    tools = {t.label: resolve(t) for t in plan.tools}
+    added = {t.label: t for t in control_tools(plan, portraits)} if plan.controls else {}
+    controls = frozenset(added) - frozenset(tools)
+    return tools | {label: added[label] for label in added if label in controls}, controls
+
+
+def _specs(
+    loaded: LoadedPlan,
+    tools: Mapping[str, ToolChoice],
+    idle: frozenset[str],
+    say: Callable[[str], object],
+) -> dict[str, adapters.contract.ToolSpec]:
+    return {
+        label: _spec(loaded, tool, "placeholder" if label in idle else "real", say)
+        for label, tool in tools.items()
+    }
+
+
+def _idle_in(ledger_file: Path, retry_failed: bool) -> frozenset[str]:
     ledger = Ledger.at(ledger_file)
     try:
-        items = ledger.items()
+        return _idle(ledger, retry_failed)
     finally:
         ledger.close()
+
+
+def _idle(ledger: Ledger, retry_failed: bool) -> frozenset[str]:
+    """Tools that a resumed run has no call left for: to report on them takes no key."""
+    items = ledger.items()
     called = (PLANNED, CALLING)
     again = Outcome.FAILED.value if retry_failed else ""
     busy = {i["tool"] for i in items if i["state"] in called or i["outcome"] == again}

@@ -59,16 +59,23 @@ def run_audit(
         read_reviews(reviews)  # a mistake in it is told before hours of work, not after
     run = runs.begin(loaded, out, resume, retry_failed, watch.say)
     try:
-        with MeasuringPool(run, machine) as pool:
-            _look(run, pool, watch)
-            audit.plan_items(run)
-            _work(run, pool, machine, watch)
+        run_steps(run, machine, watch, threading.Event())
         return finishing.finish(run, watch.say, reviews)
     finally:
         run.ledger.close()
 
 
-def _look(run: runs.Run, pool: MeasuringPool, watch: Progress) -> None:
+def run_steps(run: runs.Run, machine: Machine, watch: Progress, stop: threading.Event) -> None:
+    """Every step from the portraits to the last figure; what is in the ledger already is not done
+    again. Once ``stop`` is set, calls under way end and this returns with the rest undone."""
+    with MeasuringPool(run, machine) as pool:
+        _look(run, pool, watch, stop)
+        if not stop.is_set():
+            audit.plan_items(run)
+            _work(run, pool, machine, watch, stop)
+
+
+def _look(run: runs.Run, pool: MeasuringPool, watch: Progress, stop: threading.Event) -> None:
     todo = audit.unseen(run)
     if not todo:
         return
@@ -76,9 +83,13 @@ def _look(run: runs.Run, pool: MeasuringPool, watch: Progress) -> None:
     for row in pool.inspect(todo):
         run.ledger.add_portraits([row])
         watch.step("portraits")
+        if stop.is_set():
+            return
 
 
-def _work(run: runs.Run, pool: MeasuringPool, machine: Machine, watch: Progress) -> None:
+def _work(
+    run: runs.Run, pool: MeasuringPool, machine: Machine, watch: Progress, stop: threading.Event
+) -> None:
     """Tools edit in threads of their own; the main thread hands their results to the pool."""
     everything = run.ledger.items()
     edited = [i for i in everything if i["state"] == EDITED]
@@ -88,7 +99,6 @@ def _work(run: runs.Run, pool: MeasuringPool, machine: Machine, watch: Progress)
     ready: queue.Queue[str | None] = queue.Queue()
     for item in edited:
         ready.put(item["item_id"])
-    stop = threading.Event()
     lanes = _lanes(run, todo, stop, watch)
     far = sum(lane.width for lane in lanes if lane.remote)
     with (
@@ -103,7 +113,7 @@ def _work(run: runs.Run, pool: MeasuringPool, machine: Machine, watch: Progress)
         for job in jobs:
             job.add_done_callback(lambda _job: ready.put(None))
         try:
-            pool.measure_all(ready, len(jobs), lambda: watch.step("measured"))
+            pool.measure_all(ready, len(jobs), lambda: watch.step("measured"), stop)
         except BaseException:
             stop.set()  # a full disk or Ctrl-C: let each tool end its call, then stop
             if far:

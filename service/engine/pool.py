@@ -95,7 +95,7 @@ class MeasuringPool:
             workers or plan.workers or self._size.workers,
             mp_context=multiprocessing.get_context("spawn"),
             initializer=_start,
-            initargs=(plan, self._size.models, str(self._run.out / "blobs")),
+            initargs=(plan, self._size.models, self._run.blobs.url),
         )
 
     def __enter__(self) -> Self:
@@ -126,9 +126,14 @@ class MeasuringPool:
                 return audit.unreadable(seq, portrait, "the process died while reading this file")
 
     def measure_all(
-        self, ready: queue.Queue[str | None], producers: int, step: Callable[[], object]
+        self,
+        ready: queue.Queue[str | None],
+        producers: int,
+        step: Callable[[], object],
+        stop: threading.Event | None = None,
     ) -> None:
-        """Measure items as their ids arrive, until ``producers`` Nones have come and all is done."""
+        """Measure items as their ids arrive, until ``producers`` Nones have come and all is done.
+        Once ``stop`` is set, only what has been begun is ended."""
         flying: dict[Future[PairResult], str] = {}
         open_producers = producers
         while open_producers or flying or not ready.empty():
@@ -138,7 +143,7 @@ class MeasuringPool:
                 item_id = ""
             if item_id is None:
                 open_producers -= 1
-            elif item_id:
+            elif item_id and not (stop is not None and stop.is_set()):
                 flying[self._submit(item_id)] = item_id
             full = len(flying) >= 4 * self._size.workers
             done, _ = wait(flying, timeout=None if full else 0, return_when=FIRST_COMPLETED)
