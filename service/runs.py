@@ -107,7 +107,7 @@ def chosen_portraits(loaded: LoadedPlan) -> list[Portrait]:
     none, or when the plan groups by what no portrait declares."""
     source = loaded.plan.portraits
     portraits = select(read_manifest(loaded.manifest), source.where, source.limit)
-    _check_groups(loaded, portraits)
+    check_groups(loaded, portraits)
     return portraits
 
 
@@ -161,8 +161,9 @@ def _check_no_key(loaded: LoadedPlan) -> None:
             raise PlanError(f"{loaded.path}:{number}: here stands the key itself: {NO_LITERAL}")
 
 
-def _check_groups(loaded: LoadedPlan, portraits: Sequence[Portrait]) -> None:
-    """A group that no portrait declares is a slip of the pen: refused before anything is run."""
+def check_groups(loaded: LoadedPlan, portraits: Sequence[Portrait]) -> None:
+    """A group that no portrait declares is a slip of the pen: refused before anything is run. Raises
+    PlanError."""
     known = sorted({name for p in portraits for name in p.attributes} | {MEASURED_GROUP})
     for name in loaded.plan.groups:
         if name in known or (name == "age_group" and "age" in known):

@@ -233,12 +233,15 @@ class Jobs:
         owner: str | None = None,
         before: tuple[str, str] | None = None,
         limit: int = 50,
+        state: str | None = None,
     ) -> Sequence[Row]:
-        """Jobs, the newest first; of one ``owner``, or of all with None. ``before`` is the
-        (created, run_id) of the last job of the page before."""
+        """Jobs, the newest first; of one ``owner``, or of all with None; only those in ``state``, if
+        one is given. ``before`` is the (created, run_id) of the last job of the page before."""
         query: Select[Any] = select(jobs)
         if owner is not None:
             query = query.where(jobs.c.owner == owner)
+        if state is not None:
+            query = query.where(jobs.c.state == state)
         if before is not None:
             created, run_id = before
             same = and_(jobs.c.created == created, jobs.c.run_id < run_id)
