@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+
+from domain.errors import LikenessError
 
 THREAD_VARIABLES = (
     "OMP_NUM_THREADS",
@@ -35,6 +37,66 @@ def load() -> Settings:
         data=Path(data) if data else None,
         workers=int(workers) if workers.isdigit() and int(workers) > 0 else None,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """Where the service keeps its things. ``database`` and ``blobs`` are URLs, which may hold a
+    password and therefore never show in a text of this object; a plain path is a folder.
+    ``hosts`` are the names, beside this machine's own, under which browsers may reach it;
+    ``tools`` the ids of tools that callers may use beside those that are safe by themselves."""
+
+    home: Path
+    database: str = field(repr=False)
+    blobs: str = field(repr=False)
+    secret_file: Path
+    hosts: tuple[str, ...] = ()
+    tools: tuple[str, ...] = ()
+
+
+def server() -> Server:
+    """Read LIKENESS_HOME, LIKENESS_DATABASE (and _DATABASE_PASSWORD_FILE), LIKENESS_BLOBS,
+    LIKENESS_SECRET_FILE, LIKENESS_HOSTS and LIKENESS_TOOLS (both lists are separated by commas);
+    unset means everything under HOME. Raises LikenessError for a password file that cannot be read."""
+    data = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
+    home = Path(os.environ.get("LIKENESS_HOME") or Path(data) / "likeness").expanduser().absolute()
+    secret = os.environ.get("LIKENESS_SECRET_FILE")
+    return Server(
+        home=home,
+        database=_database(home),
+        blobs=os.environ.get("LIKENESS_BLOBS") or str(home / "blobs"),
+        secret_file=Path(secret).expanduser() if secret else home / "secret.key",
+        hosts=tuple(h.lower() for h in _listed("LIKENESS_HOSTS")),
+        tools=tuple(_listed("LIKENESS_TOOLS")),
+    )
+
+
+def _database(home: Path) -> str:
+    """LIKENESS_DATABASE, with the password in the file that LIKENESS_DATABASE_PASSWORD_FILE names.
+
+    An orchestrator hands a password over as a file; in a variable it would show in ``inspect``.
+    """
+    url = os.environ.get("LIKENESS_DATABASE") or f"sqlite:///{home / 'service.sqlite3'}"
+    place = os.environ.get("LIKENESS_DATABASE_PASSWORD_FILE")
+    if not place:
+        return url
+    try:
+        password = Path(place).read_text("utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or "it is not text"
+        message = f"the file {place} of LIKENESS_DATABASE_PASSWORD_FILE cannot be read: {why}"
+        raise LikenessError(message) from None
+    from sqlalchemy.engine import make_url
+    from sqlalchemy.exc import ArgumentError
+
+    try:
+        return make_url(url).set(password=password).render_as_string(hide_password=False)
+    except ArgumentError:
+        raise LikenessError("LIKENESS_DATABASE is not the address of a database") from None
+
+
+def _listed(name: str) -> list[str]:
+    return [part.strip() for part in os.environ.get(name, "").split(",") if part.strip()]
 
 
 def variable(name: str) -> str | None:

@@ -1,0 +1,152 @@
+"""Bodies: how large, how deep, how slow, and how many at a time.
+
+Sizes are counted while a body is read, since a Content-Length may lie or be absent. What is too slow
+is cut off here once its headers are in; the server itself waits for ever (``protocol.py`` bounds the
+headers).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from typing import Any
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from service.api.context import Context
+from service.api.problems import Busy, Problem
+from service.limits import MB, Limits
+
+CLOSE = {"Connection": "close"}
+_DRAIN_BYTES, _DRAIN_S = 4 * MB, 2.0
+_EXEMPT = ("/healthz", "/readyz", "/metrics")
+_JSON_MARKS = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
+
+
+class Bodies:
+    """The layer that bounds what is read and how much is worked on at a time."""
+
+    def __init__(self, app: ASGIApp, context: Context) -> None:
+        self._app, self._limits = app, context.limits
+        self._working = self._uploading = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on with a bounded body, or raise Problem."""
+        if scope["type"] != "http" or scope["path"] in _EXEMPT:
+            await self._app(scope, receive, send)
+            return
+        limits, body = self._limits, _Body(scope, receive, self._limits)
+        large = body.declared is None or body.declared > MB
+        upload = body.expected and large
+        if self._working >= limits.max_requests or (
+            upload and self._uploading >= limits.max_uploads
+        ):
+            raise Busy("too many requests at a time", limits.busy_retry_s)
+        self._working += 1
+        self._uploading += upload
+        try:
+            await body.check()
+            await self._app(scope, body.receive, send)
+        finally:
+            self._working -= 1
+            self._uploading -= upload
+
+
+class _Body:
+    """One request's body on its way in."""
+
+    def __init__(self, scope: Scope, receive: Receive, limits: Limits) -> None:
+        self._receive, self._limits = receive, limits
+        headers = {n: v.decode("latin-1") for n, v in scope["headers"]}
+        self.media_type = headers.get(b"content-type", "").partition(";")[0].strip().lower()
+        self._most = limits.body(scope["path"], self.media_type)
+        length = headers.get(b"content-length")
+        # more digits than any length has: the number itself may be the attack
+        readable = length is not None and length.isdecimal() and len(length) < 20
+        self.declared = int(length) if length is not None and readable else None
+        self.expected = bool(self.declared) or b"transfer-encoding" in headers
+        self._waits_for_leave = b"expect" in headers
+        self._read, self._waited, self._ended = 0, 0.0, not self.expected
+        self._whole: list[Message] = []
+
+    async def check(self) -> None:
+        """What can be told before the work begins; reads a body of JSON, which is small."""
+        if self.declared is not None and self.declared > self._most:
+            await self._drain()
+            raise self._too_large()
+        if self.expected and self.media_type.endswith(("/json", "+json")):
+            await self._check_json()
+
+    async def receive(self) -> Message:
+        """The next piece, within the limits of size and time."""
+        if self._whole:
+            return self._whole.pop(0)
+        if self._ended:
+            return await self._receive()
+        message = await self._within_time()
+        if message["type"] == "http.disconnect":
+            self._ended = True
+            return message
+        self._read += len(message.get("body", b""))
+        self._ended = not message.get("more_body", False)
+        if self._read > self._most:
+            await self._drain()
+            raise self._too_large()
+        return message
+
+    async def _within_time(self) -> Message:
+        limits, clock = self._limits, asyncio.get_running_loop().time
+        allowed = limits.body_grace_s + self._read / limits.body_rate - self._waited
+        begun = clock()
+        try:
+            async with asyncio.timeout(min(limits.body_idle_s, max(allowed, 0.0))):
+                message = await self._receive()
+        except TimeoutError:
+            raise Problem(408, "too-slow", "the body came too slowly", headers=CLOSE) from None
+        self._waited += clock() - begun
+        return message
+
+    async def _check_json(self) -> None:
+        read: list[Message] = []
+        while not self._ended:
+            read.append(await self.receive())
+        if read and read[-1]["type"] == "http.request":
+            body = b"".join(m.get("body", b"") for m in read)
+            if depth(body) > self._limits.max_json_depth:
+                said = f"JSON deeper than {self._limits.max_json_depth} brackets"
+                raise Problem(413, "too-large", said)
+            read = [{"type": "http.request", "body": body, "more_body": False}]
+        self._whole = read
+
+    async def _drain(self) -> None:
+        """Read on for a little while: a connection closed upon unread data loses the answer. Who
+        waits for leave to send (Expect) has sent nothing yet."""
+        if self._waits_for_leave and not self._read:
+            return
+        left = _DRAIN_BYTES
+        try:
+            async with asyncio.timeout(_DRAIN_S):
+                while left > 0 and not self._ended:
+                    message: dict[str, Any] = dict(await self._receive())
+                    left -= len(message.get("body", b""))
+                    self._ended = not message.get("more_body", False)
+        except TimeoutError:
+            pass
+        self._ended = True
+
+    def _too_large(self) -> Problem:
+        said = f"the body is larger than {self._most} bytes"
+        return Problem(413, "too-large", said, headers=CLOSE, limit=self._most)
+
+
+def depth(body: bytes) -> int:
+    """The deepest nesting of brackets in a text of JSON, strings left out."""
+    deepest = now = 0
+    for mark in _JSON_MARKS.finditer(body):
+        match mark.group()[:1]:
+            case b"[" | b"{":
+                now += 1
+                deepest = max(deepest, now)
+            case b"]" | b"}":
+                now -= 1
+    return deepest
