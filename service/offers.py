@@ -197,7 +197,8 @@ def check_text(text: str) -> None:
     depth = 0
     try:
         for event in yaml.parse(text, Loader=yaml.SafeLoader):
-            line = f"{PLAN}:{event.start_mark.line + 1}"
+            start = event.start_mark
+            line = f"{PLAN}:{start.line + 1 if start else 1}"
             if isinstance(event, yaml.AliasEvent):
                 raise PlanError(f"{line}: a plan sent to a service holds no references (*name)")
             depth += isinstance(event, yaml.CollectionStartEvent)
@@ -205,7 +206,8 @@ def check_text(text: str) -> None:
             if depth > MOST_DEPTH:
                 raise PlanError(f"{line}: lists within lists, deeper than {MOST_DEPTH}")
     except yaml.MarkedYAMLError as error:
-        line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
+        mark = error.problem_mark
+        line = f":{mark.line + 1}" if mark else ""
         raise PlanError(f"{PLAN}{line}: not valid YAML: {error.problem}") from None
     except yaml.YAMLError as error:  # characters that YAML does not allow
         raise PlanError(f"{PLAN}: not valid YAML: {str(error).splitlines()[0]}") from None

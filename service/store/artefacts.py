@@ -46,9 +46,8 @@ class Artefacts:
     def get(self, run_id: str, name: str) -> Row | None:
         """The file's row (``media_type``, ``blob`` which is its sha256, ``bytes``, ``created``),
         None where there is none."""
-        with self._database.begin() as link:
-            found = link.execute(select(artefacts).where(*_key(run_id, name))).mappings().first()
-            return dict(found) if found else None
+        found = self._database.rows(select(artefacts).where(*_key(run_id, name)))
+        return found[0] if found else None
 
     def read(self, run_id: str, name: str) -> bytes | None:
         """The file's content, None where there is none."""
@@ -58,8 +57,7 @@ class Artefacts:
     def list(self, run_id: str) -> Sequence[Row]:
         """The rows of every file of a run, by name."""
         query = select(artefacts).where(artefacts.c.run_id == run_id).order_by(artefacts.c.name)
-        with self._database.begin() as link:
-            return [dict(row) for row in link.execute(query).mappings()]
+        return self._database.rows(query)
 
 
 def _key(run_id: str, name: str) -> tuple[Any, Any]:

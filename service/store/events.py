@@ -40,5 +40,4 @@ class Events:
         ``event_id``, ``run_id``, ``at``, ``kind`` and ``data``."""
         mine = (events.c.run_id == run_id, events.c.event_id > last_id)
         query = select(events).where(*mine).order_by(events.c.event_id).limit(limit)
-        with self._database.begin() as link:
-            return [dict(row) for row in link.execute(query).mappings()]
+        return self._database.rows(query)

@@ -44,6 +44,14 @@ def new_run_id() -> str:
     return f"r_{uuid4().hex[:24]}"
 
 
+def database_time(database: Database) -> Any:
+    """Seconds since 1970, for a statement. On PostgreSQL they are the database's own, so that the
+    clocks of workers do not matter; SQLite has one machine only."""
+    if database.is_postgres:
+        return cast(func.extract("epoch", func.clock_timestamp()), Float)
+    return time.time()
+
+
 class Jobs:
     """The queue. ``clock`` (epoch seconds) stands in for the database's own in tests."""
 
@@ -74,7 +82,7 @@ class Jobs:
 
     def get(self, run_id: str) -> Row | None:
         """The job's row, None where there is none."""
-        with self._database.begin() as link:
+        with self._database.read() as link:
             return _read(link, run_id)
 
     def cancel(self, run_id: str, delivery: Row | None = None) -> str | None:
@@ -111,7 +119,7 @@ class Jobs:
     def counts(self) -> dict[str, int]:
         """How many jobs are in each state; a state without one is 0."""
         query = select(jobs.c.state, func.count()).group_by(jobs.c.state)
-        with self._database.begin() as link:
+        with self._database.read() as link:
             found = {row[0]: int(row[1]) for row in link.execute(query)}
         return {state: found.get(state, 0) for state in (QUEUED, RUNNING, *OVER)}
 
@@ -196,20 +204,14 @@ class Jobs:
     def workers(self) -> dict[str, float]:
         """The workers that hold a job, with the seconds that their leases still run."""
         query = select(jobs.c.lease_owner, jobs.c.lease_until - self._now())
-        with self._database.begin() as link:
+        with self._database.read() as link:
             rows = link.execute(query.where(jobs.c.state == RUNNING)).all()
         return {str(owner).partition("#")[0]: float(left) for owner, left in rows if owner}
 
     # -- plumbing ------------------------------------------------------------------------------
 
     def _now(self) -> Any:
-        """On PostgreSQL the database's clock, so that workers' clocks do not matter; SQLite has one
-        machine only."""
-        if self._clock is not None:
-            return self._clock()
-        if self._database.is_postgres:
-            return cast(func.extract("epoch", func.clock_timestamp()), Float)
-        return time.time()
+        return self._clock() if self._clock else database_time(self._database)
 
     def _abandoned(self) -> Any:
         return and_(jobs.c.state == RUNNING, jobs.c.lease_until < self._now())
@@ -247,8 +249,7 @@ class Jobs:
             same = and_(jobs.c.created == created, jobs.c.run_id < run_id)
             query = query.where(or_(jobs.c.created < created, same))
         query = query.order_by(jobs.c.created.desc(), jobs.c.run_id.desc()).limit(limit)
-        with self._database.begin() as link:
-            return [dict(row) for row in link.execute(query).mappings()]
+        return self._database.rows(query)
 
 
 def held(link: Connection, lease: Lease) -> bool:
