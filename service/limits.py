@@ -128,12 +128,19 @@ class Limits:
     """Workers that may die on one job before it is given up."""
     max_queued: int = 1000
 
-    # retention, from the day a batch or a run was made
-    keep_pictures_s: float = 30 * 86_400.0
-    keep_landmarks_s: float = 30 * 86_400.0
-    keep_artefacts_s: float = 365 * 86_400.0
-    keep_events_s: float = 90 * 86_400.0
-    keep_access_log_s: float = 365 * 86_400.0
+    # retention; None keeps until somebody deletes. Whatever was made from a batch goes with it
+    keep_originals_s: float | None = 30 * 86_400.0
+    """A batch's pictures, from the day it was sent; the others from the day a run ended."""
+    keep_edited_s: float | None = 30 * 86_400.0
+    keep_landmarks_s: float | None = 30 * 86_400.0
+    keep_reports_s: float | None = 30 * 86_400.0
+    """Reports that show faces; those of figures alone stay with the figures."""
+    keep_figures_s: float | None = None
+    keep_events_s: float | None = 90 * 86_400.0
+    keep_access_log_s: float | None = 365 * 86_400.0
+    stale_batch_s: float = 2 * 86_400.0
+    """A batch still being received after this long belongs to a process that died. Longer than the
+    slowest upload that ``body_rate`` lets pass."""
 
     def pictures(self) -> PictureLimits:
         """The decode gate's limits."""

@@ -43,31 +43,33 @@ def load() -> Settings:
 class Server:
     """Where the service keeps its things. ``database`` and ``blobs`` are URLs, which may hold a
     password and therefore never show in a text of this object; a plain path is a folder.
-    ``hosts`` are the names, beside this machine's own, under which browsers may reach it;
-    ``tools`` the ids of tools that callers may use beside those that are safe by themselves."""
+    ``hosts`` are the names, beside this machine's own, under which it may be reached; ``tools`` is
+    the operator's file of ready-made tools (``service.offers``); ``fetch_allow`` are "host" or
+    "host:port" that pictures may be fetched from although they lie inside."""
 
     home: Path
     database: str = field(repr=False)
     blobs: str = field(repr=False)
     secret_file: Path
     hosts: tuple[str, ...] = ()
-    tools: tuple[str, ...] = ()
+    tools: Path | None = None
+    fetch_allow: tuple[str, ...] = ()
 
 
 def server() -> Server:
-    """Read LIKENESS_HOME, LIKENESS_DATABASE (and _DATABASE_PASSWORD_FILE), LIKENESS_BLOBS,
-    LIKENESS_SECRET_FILE, LIKENESS_HOSTS and LIKENESS_TOOLS (both lists are separated by commas);
-    unset means everything under HOME. Raises LikenessError for a password file that cannot be read."""
+    """Read LIKENESS_HOME, LIKENESS_DATABASE, LIKENESS_BLOBS, LIKENESS_SECRET_FILE, LIKENESS_HOSTS
+    and LIKENESS_FETCH_ALLOW (separated by commas) and LIKENESS_TOOLS (a file); unset means everything under HOME."""
     data = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
     home = Path(os.environ.get("LIKENESS_HOME") or Path(data) / "likeness").expanduser().absolute()
-    secret = os.environ.get("LIKENESS_SECRET_FILE")
+    secret, tools = os.environ.get("LIKENESS_SECRET_FILE"), os.environ.get("LIKENESS_TOOLS")
     return Server(
         home=home,
         database=_database(home),
         blobs=os.environ.get("LIKENESS_BLOBS") or str(home / "blobs"),
         secret_file=Path(secret).expanduser() if secret else home / "secret.key",
         hosts=tuple(h.lower() for h in _listed("LIKENESS_HOSTS")),
-        tools=tuple(_listed("LIKENESS_TOOLS")),
+        tools=Path(tools).expanduser() if tools else None,
+        fetch_allow=tuple(h.lower() for h in _listed("LIKENESS_FETCH_ALLOW")),
     )
 
 

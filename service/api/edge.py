@@ -80,7 +80,8 @@ class _Broken(Exception):
 def _request_id(scope: Scope) -> str:
     """The caller's own id where it is one, so that both sides' logs meet; else a new one."""
     for name, value in scope["headers"]:
-        if name == b"x-request-id" and _GOOD_ID.fullmatch(text := value.decode("latin-1")):
+        text: str = value.decode("latin-1")
+        if name == b"x-request-id" and _GOOD_ID.fullmatch(text):
             return text
     return uuid4().hex
 

@@ -68,7 +68,8 @@ class Idempotent:
         sent = [v for n, v in scope["headers"] if n == b"idempotency-key"]
         if not sent:
             return None
-        key, most = sent[0].decode("latin-1"), self._context.limits.max_idempotency_key
+        key: str = sent[0].decode("latin-1")
+        most = self._context.limits.max_idempotency_key
         if len(sent) > 1 or not 0 < len(key) <= most or not (key.isascii() and key.isprintable()):
             said = f"the Idempotency-Key must be one value of 1 to {most} printable characters"
             raise Problem(400, "repeat-key", said)

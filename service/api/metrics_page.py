@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from typing import Any
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
-from sqlalchemy import func, select
+from sqlalchemy import Column, Select, func, select
 
 from domain.errors import LikenessError
 from service.api.context import Context, ContextOf
@@ -105,8 +106,8 @@ class Work:
         )
 
 
-def _counted(column: object) -> object:
-    return select(column.label("what"), func.count().label("many")).group_by(column)  # type: ignore[attr-defined,call-overload]
+def _counted(column: Column[Any]) -> Select[Any]:
+    return select(column.label("what"), func.count().label("many")).group_by(column)
 
 
 def _gauge(name: str, says: str, value: float) -> Metric:

@@ -29,6 +29,7 @@ TAGS = [
     {"name": "batches", "description": "Portraits to be audited with."},
     {"name": "runs", "description": "Audits: started, followed, read."},
     {"name": "tools", "description": "What can be audited here."},
+    {"name": "access", "description": "Who did what, for administrators."},
     {"name": "health", "description": "For those who run the service."},
     {"name": "problems", "description": "What went wrong, explained."},
 ]

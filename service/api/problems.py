@@ -75,7 +75,7 @@ def answer(problem: Problem, instance: str) -> Response:
     )
 
 
-def as_problem(error: Exception, store_retry_s: int = 5) -> Problem:
+def as_problem(error: Exception, store_retry_s: int = 5) -> Problem:  # noqa: PLR0911 - a table
     """What a failure is to a caller. Whatever is not expected is a 500 that tells nothing."""
     match error:
         case Problem():
@@ -124,7 +124,7 @@ def _one(error: Mapping[str, Any]) -> dict[str, str]:
     said = _said(error)
     if place == "body":
         # where JSON breaks off, the place is a position in the text, and not a part of the value
-        parts = [] if kind == "json_invalid" else rest
+        parts: list[Any] = [] if kind == "json_invalid" else rest
         return {
             "pointer": "#" + "".join(f"/{_escaped(p)}" for p in parts),
             "detail": said,

@@ -7,7 +7,6 @@ from typing import Any
 
 import typer
 
-import adapters.contract
 from adapters.guard import one_line
 from domain.measurements import Outcome
 from domain.sizing import SizeRule
@@ -18,6 +17,7 @@ from service.cli.estimates import price_words
 from service.report.calls import CLOCK_OFF, money
 from service.report.wording import duration, figure, words
 from service.tool_check import Answer, Ready
+from service.tool_facts import spec_json
 
 WIDTH = 15
 LONGEST = 400
@@ -183,35 +183,6 @@ def price_line(one: Ready) -> str:
     if said != "nothing":
         said += " a call"
     return f"{said} ({one.price.source})" if one.price.source else said
-
-
-def spec_json(spec: adapters.contract.ToolSpec) -> dict[str, Any]:
-    """A tool's spec for machines."""
-    return {
-        "id": spec.id,
-        "name": spec.name,
-        "tasks": [str(t) for t in spec.tasks],
-        "control": spec.control,
-        "mask_support": spec.mask_support,
-        "takes_prompt": spec.takes_prompt,
-        "seedable": spec.seedable,
-        "deterministic": spec.deterministic,
-        "multiple": spec.size.multiple,
-        "min_side": spec.size.min_side,
-        "max_side": spec.size.max_side,
-        "aspect": spec.size.aspect,
-        "sizes": [list(s) for s in spec.size.sizes],
-        "price_note": spec.price_note,
-        "price": asdict(spec.price) if spec.price else None,
-        "rate_limit": str(spec.rate) if spec.rate else "none",
-        "remote": spec.remote,
-        "concurrency": spec.concurrency,
-        "key_env": spec.key_env,
-        "key_needed": spec.key_needed,
-        "refuses": list(spec.refuses),
-        "licence": spec.licence,
-        "extra": spec.extra,
-    }
 
 
 def answer_json(one: Ready, answer: Answer) -> dict[str, Any]:

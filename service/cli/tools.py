@@ -45,7 +45,7 @@ def tools(
     for name, why in adapters.contract.BROKEN.items():
         print(f"tool '{name}' could not be loaded: {printable(why)}", file=sys.stderr)
     if as_json:
-        from service.cli.tool_answers import spec_json
+        from service.tool_facts import spec_json
 
         for spec in found:
             print(json.dumps(spec_json(spec)))

@@ -36,10 +36,19 @@ def read_secret(path: Path) -> bytes:
     return data
 
 
+def private_folder(path: Path) -> None:
+    """Make ``path`` for this user alone, unless it is there: faces and keys' hashes go into it.
+    Raises LikenessError."""
+    try:
+        path.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise LikenessError(f"{path}: cannot be made: {error.strerror or error}") from None
+
+
 def _make(path: Path) -> None:
     """Write aside, then link: of several processes that start at once, one wins, and none reads
     half a secret."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    private_folder(path.parent)
     aside = path.with_name(f"{path.name}.{uuid4().hex}")
     descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
