@@ -18,6 +18,8 @@ from service.store.ledger import Ledger
 from service.store.tables import ITEM
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 15.0
+LONGEST_BEAT = 1.0
+"""Seconds between two beats at most: how soon a run hears that it is cancelled."""
 T = TypeVar("T")
 Row = Mapping[str, Any]
 
@@ -32,11 +34,20 @@ def pauses() -> Iterator[float]:
 
 class Heart:
     """Renews a lease from a thread until closed. ``stop`` is set once the run must end; ``lost`` and
-    ``cancelled`` say why. A database that is gone is no reason: the lease is asked for again."""
+    ``cancelled`` say why. A database that is gone is no reason: the lease is asked for again.
+    ``also`` is done at every beat; StoreUnavailable and LeaseLost are its right."""
 
-    def __init__(self, jobs: Jobs, lease: Lease, seconds: float, stop: threading.Event) -> None:
-        self.stop, self.lost, self.cancelled = stop, False, False
+    def __init__(
+        self,
+        jobs: Jobs,
+        lease: Lease,
+        seconds: float,
+        also: Callable[[], object] = lambda: None,
+        every: float = LONGEST_BEAT,
+    ) -> None:
+        self.stop, self.lost, self.cancelled = threading.Event(), False, False
         self._jobs, self._lease, self._seconds = jobs, lease, seconds
+        self._also, self._every = also, min(every, seconds / 4)
         self._progressed, self._closed = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
         self._thread.start()
@@ -45,24 +56,31 @@ class Heart:
         """An item has ended: the deaths of earlier workers are not this job's fault."""
         self._progressed.set()
 
+    def fresh_stop(self) -> threading.Event:
+        """A ``stop`` for another try, set already when the run must end."""
+        self.stop = threading.Event()
+        if self.lost or self.cancelled:
+            self.stop.set()
+        return self.stop
+
     def close(self) -> None:
         """No further beat."""
         self._closed.set()
         self._thread.join()
 
     def _beat(self) -> None:
-        while not self._closed.wait(min(2.0, self._seconds / 4)):
+        while not self._closed.wait(self._every):
             had = self._progressed.is_set()
             try:
                 asked = self._jobs.heartbeat(self._lease, self._seconds, had)
+                self.cancelled = self.cancelled or asked
+                if had:
+                    self._progressed.clear()  # said once more at worst, never lost
+                self._also()
             except LeaseLost:
                 self.lost = True
             except LikenessError:
-                continue
-            else:
-                self.cancelled = self.cancelled or asked
-                if had:
-                    self._progressed.clear()
+                pass  # asked again at the next beat
             if self.lost or self.cancelled:
                 self.stop.set()
             if self.lost:
