@@ -15,6 +15,10 @@ class VerdictKind(StrEnum):
     INCONCLUSIVE = "inconclusive"
 
 
+NAMED = ("named", "paired")
+"""Families of verdicts (``details["family"]``) that the plan named before the run."""
+
+
 @dataclass(frozen=True, slots=True)
 class GroupEstimate:
     """A group's mean (or rate) with its 95 % interval. ``n`` counts subjects, ``items`` pictures."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import IntEnum
 
-from domain.measurements import Decision, Health, PairResult
-from domain.verdicts import Verdict, VerdictKind
+from domain.measurements import Decision, Health, Outcome, PairResult
+from domain.verdicts import NAMED, Verdict, VerdictKind
 from metrics.health import profiles_disagree
 
 
@@ -19,13 +19,21 @@ class ExitCode(IntEnum):
     INCONCLUSIVE = 3
 
 
-NAMED = ("named", "paired")
-"""Families of verdicts that the plan named before the run."""
 OF_DECISION = {
     Decision.PASS: ExitCode.PASS,
     Decision.FAIL: ExitCode.FAILED,
     Decision.INCONCLUSIVE: ExitCode.INCONCLUSIVE,
 }
+UNREADABLE = (Outcome.ORIGINAL_UNREADABLE, Outcome.EDITED_UNREADABLE)
+WORDS = {
+    ExitCode.PASS: "pass",
+    ExitCode.FAILED: "fail",
+    ExitCode.COULD_NOT_RUN: "could-not-run",
+    ExitCode.INCONCLUSIVE: "inconclusive",
+}
+"""How one pair ended, in a word for machines."""
+HEAVIEST_FIRST = (ExitCode.FAILED, ExitCode.COULD_NOT_RUN, ExitCode.INCONCLUSIVE)
+"""A failure stands whatever else happened, so nothing hides it; what could not run may hide one."""
 
 
 def decide(result: PairResult) -> Health:
@@ -40,6 +48,19 @@ def decide(result: PairResult) -> Health:
             reasons = (*chosen.reasons, note)
             return Health(chosen.profile, chosen.score, chosen.decision, chosen.threshold, reasons)
     return chosen
+
+
+def exit_code(result: PairResult) -> ExitCode:
+    """What one pair means to whoever called: a picture that cannot be read could not run."""
+    if result.outcome in UNREADABLE:
+        return ExitCode.COULD_NOT_RUN
+    return OF_DECISION[decide(result).decision]
+
+
+def heaviest(codes: Iterable[ExitCode]) -> ExitCode:
+    """The code of many pairs: failed before could-not-run before inconclusive before pass."""
+    found = set(codes)
+    return next((code for code in HEAVIEST_FIRST if code in found), ExitCode.PASS)
 
 
 def decide_audit(verdicts: Iterable[Verdict]) -> ExitCode:

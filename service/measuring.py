@@ -20,6 +20,7 @@ from metrics import conditions, health
 from metrics.pair import FacePair
 from preprocess.decode import open_picture
 from preprocess.faces import FaceFinder, FaceSearch
+from preprocess.limits import DEFAULT_LIMITS, Limits
 from service import pair_checks
 
 SECOND_LOOK = 50.0
@@ -61,14 +62,15 @@ class Instrument:
         edited: Path | bytes,
         mask: Mask | None = None,
         cut: bool = False,
+        limits: Limits = DEFAULT_LIMITS,
     ) -> PairResult:
         """Decode both and measure. An unreadable file is an outcome with its reason."""
         try:
-            first = open_picture(original)
+            first = open_picture(original, limits)
         except PictureRejected as error:
             return self.without(Outcome.ORIGINAL_UNREADABLE, f"original: {error.reason}")
         try:
-            second = open_picture(edited)
+            second = open_picture(edited, limits)
         except PictureRejected as error:
             reason = f"the tool returned a damaged image: {error.reason}"
             return self.without(Outcome.EDITED_UNREADABLE, reason)

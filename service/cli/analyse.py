@@ -17,10 +17,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from domain.errors import LikenessError, PlanError, did_you_mean
 from domain.plan import AuditPlan, Claim
-from domain.verdicts import Verdict, VerdictKind
+from domain.verdicts import NAMED, Verdict, VerdictKind
 from metrics.statistics import StatisticsError, analyse, paired_analysis
 from service.cli.escape import printable
-from service.gate import NAMED, decide_audit
+from service.gate import decide_audit
 from service.partners import split
 from service.report.model import COUNTED, Place
 
