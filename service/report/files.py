@@ -1,4 +1,5 @@
-"""Writes a run's files: report.html, report.json, measurements.csv, review.csv and manifest.json."""
+"""Writes a run's files: report.html, report.json, measurements.csv, review.csv, junit.xml and
+manifest.json."""
 
 from __future__ import annotations
 
@@ -27,6 +28,7 @@ from service.report.equitability import equitability_json
 from service.report.exclusions import ReasonRow, cleaning_json, exclusions
 from service.report.groups import Grouping, grouping
 from service.report.html import render
+from service.report.junit import of_audit, to_xml
 from service.report.model import ItemRow, RunData, controls_ok
 from service.report.tables import (
     OutcomeRow,
@@ -62,6 +64,7 @@ def write_all(
         "report.json": to_json(report_json(data, groups, known)),
         "report.html": render(data, groups, known).encode(),
         "review.csv": review_csv(data.cleaning).encode(),
+        "junit.xml": to_xml(of_audit(data)),
     }
     if data.cleaning.reviews_text:
         made["reviews.csv"] = data.cleaning.reviews_text.encode()

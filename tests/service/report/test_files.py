@@ -106,6 +106,7 @@ def test_all_four_files_are_written_and_the_manifest_holds_their_hashes(
         "report.json",
         "measurements.csv",
         "review.csv",
+        "junit.xml",
         "manifest.json",
     }
     manifest = json.loads(files["manifest.json"].read_text())
