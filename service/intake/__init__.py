@@ -1,0 +1,1 @@
+"""How pictures come in: uploads, archives and addresses, each checked before it counts."""
