@@ -112,9 +112,12 @@ class Limits:
     max_webhook_secret_bytes: int = 256
 
     # the gate
-    gate_processes: int = 2
+    gate_processes: int = 0
+    """Measuring processes of the gate; 0: LIKENESS_WORKERS, else one a core."""
     gate_waiting: int = 32
     """Pairs in the queue of the gate; further ones are told to come back."""
+    gate_waiting_bytes: int = 256 * MB
+    """Pictures in that queue, together."""
     gate_timeout_s: float = 60.0
 
     # the machine
@@ -124,8 +127,8 @@ class Limits:
     # work
     job_lease_s: float = 30.0
     """A job without a heartbeat for this long belongs to a worker that died."""
-    job_attempts: int = 5
-    """Workers that may die on one job before it is given up."""
+    job_attempts: int = 10
+    """Workers that may die on one job, none having ended an item, before it is given up."""
     max_queued: int = 1000
 
     # retention; None keeps until somebody deletes. Whatever was made from a batch goes with it

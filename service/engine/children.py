@@ -113,8 +113,8 @@ class Children:
             child.process = None
             child.owes.append(child.name)
             steady = self._clock() - child.began >= STEADY_S
-            child.pause = FIRST_PAUSE if steady else min(LONGEST_PAUSE, 2 * child.pause)
             child.next_at = self._clock() + (0.0 if steady else child.pause)
+            child.pause = FIRST_PAUSE if steady else min(LONGEST_PAUSE, 2 * child.pause)
             self._say(f"worker {child.name} ended ({_status(status)}); another takes its place")
             self._pay(child)
         elif self._clock() >= child.next_at:
