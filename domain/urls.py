@@ -20,6 +20,11 @@ _TUNNELS = {
     "2002::/16": "6to4",
     "2001::/32": "Teredo",
 }
+_NOBODYS = [
+    ipaddress.ip_network(text)
+    for text in ("192.0.0.0/24", "192.88.99.0/24", "fec0::/10", "3fff::/20", "5f00::/16")
+]
+"""Special networks that older tables of the standard library take for public ones."""
 _MAX_LENGTH = 2048
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -72,7 +77,9 @@ def _check_host(host: str) -> None:
 
 
 def _literal(host: str) -> Address | None:
-    """The address a host text stands for, short, octal and whole-number forms included."""
+    """The address a host text stands for: short, octal and whole-number forms included, and digits
+    of other scripts, which a resolver takes for ours."""
+    host = unicodedata.normalize("NFKC", host).replace("\u3002", ".")
     try:
         return ipaddress.ip_address(host.partition("%")[0])
     except ValueError:
@@ -97,5 +104,6 @@ def check_address(address: Address) -> None:
         raise LikenessError("private address (this machine)")
     if address.is_link_local:
         raise LikenessError("private address (link-local, as metadata services have)")
-    if not address.is_global or address.is_multicast or address.is_reserved:
+    nobodys = any(address in network for network in _NOBODYS)
+    if nobodys or not address.is_global or address.is_multicast or address.is_reserved:
         raise LikenessError("private address (not reachable from the internet)")
