@@ -183,6 +183,7 @@ class _Sweeper:
             self._database, lasts_s=limits.idempotency_s, lease_s=limits.idempotency_lease_s
         )
         self.gone["repeats"] += kept.sweep(self._now)
+        self.gone["remains"] += self._blobs.tidy(self._now - keep.stale * _DAY)
         if keep.access_log is not None:
             before = iso(self._now - keep.access_log * _DAY)
             self.gone["access_log"] += AccessLog(self._database).sweep(before)
