@@ -97,6 +97,20 @@ def _database(home: Path) -> str:
         raise LikenessError("LIKENESS_DATABASE is not the address of a database") from None
 
 
+def token() -> str | None:
+    """The key for somebody else's server: LIKENESS_TOKEN, else what stands in the file that
+    LIKENESS_TOKEN_FILE names; None for neither. Raises LikenessError for a file that is not there."""
+    place = os.environ.get("LIKENESS_TOKEN_FILE")
+    if os.environ.get("LIKENESS_TOKEN") or not place:
+        return os.environ.get("LIKENESS_TOKEN", "").strip() or None
+    try:
+        return Path(place).expanduser().read_text("utf-8").strip() or None
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or "it is not text"
+        message = f"the file {place} of LIKENESS_TOKEN_FILE cannot be read: {why}"
+        raise LikenessError(message) from None
+
+
 def _listed(name: str) -> list[str]:
     return [part.strip() for part in os.environ.get(name, "").split(",") if part.strip()]
 
