@@ -13,7 +13,19 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
-from sqlalchemy import Connection, Float, Select, and_, cast, func, insert, or_, select, update
+from sqlalchemy import (
+    Connection,
+    Float,
+    Select,
+    and_,
+    cast,
+    extract,
+    func,
+    insert,
+    or_,
+    select,
+    update,
+)
 
 from domain.errors import LikenessError
 from service.store import events
@@ -48,7 +60,7 @@ def database_time(database: Database) -> Any:
     """Seconds since 1970, for a statement. On PostgreSQL they are the database's own, so that the
     clocks of workers do not matter; SQLite has one machine only."""
     if database.is_postgres:
-        return cast(func.extract("epoch", func.clock_timestamp()), Float)
+        return cast(extract("epoch", func.clock_timestamp()), Float)
     return time.time()
 
 
