@@ -93,7 +93,7 @@ def finish(run: Run, say: Callable[[str], None], reviews: Path | None = None) ->
         run_id=row["run_id"],
         files=write_all(data, run.out),
         verdicts=[*found.paired, *found.verdicts],
-        table=_first([*found.paired, *found.verdicts]),
+        table=worth_printing([*found.paired, *found.verdicts]),
         outcomes=Counter(i.outcome.value for i in items),
         reasons=dict(
             Counter(f"{i.outcome.value}: {i.reason}" for i in items if i.reason).most_common()
@@ -210,7 +210,7 @@ def _instrument_row(row: Mapping[str, Any]) -> InstrumentRow:
     )
 
 
-def _first(verdicts: Sequence[Verdict]) -> list[Verdict]:
+def worth_printing(verdicts: Sequence[Verdict]) -> list[Verdict]:
     """One verdict a tool and named claim: its two groups that differ most, disparities first."""
     order = {VerdictKind.DISPARITY: 0, VerdictKind.EQUIVALENT: 1, VerdictKind.INCONCLUSIVE: 2}
 

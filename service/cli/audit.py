@@ -24,6 +24,7 @@ from rich.text import Text
 
 from domain.errors import LikenessError
 from service import settings
+from service.cli.server_option import ServerUrl
 from service.gate import decide_audit
 
 if TYPE_CHECKING:
@@ -34,7 +35,12 @@ CONTROLS = {
     False: "NOT as planted: verdicts cannot be trusted",
     None: "not run, or too few portraits for them to show anything",
 }
-NAMES = {"portraits": "looking at portraits", "edited": "tools editing", "measured": "measuring"}
+NAMES = {
+    "sent": "sending portraits",
+    "portraits": "looking at portraits",
+    "edited": "tools editing",
+    "measured": "measuring",
+}
 
 
 def register(app: typer.Typer) -> None:
@@ -69,6 +75,7 @@ def audit(
         str | None,
         typer.Option(help="Begin only if the run cannot cost more than this: 20 or '20 EUR'."),
     ] = None,
+    server: ServerUrl = None,
     as_json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
 ) -> None:
     """Give the plan's portraits to its tools, measure every face and say what was found.
@@ -84,11 +91,18 @@ def audit(
         raise LikenessError("--retry-failed goes on with a run that is there: use --resume with it")
     if out is None and (resume or not estimate):
         raise LikenessError("--out DIR is needed: the folder for ledger, pictures and report")
+    began = time.monotonic()
+    if server is not None:
+        if estimate or budget is not None or reviews is not None or retry_failed:
+            said = "--server goes with --out, --resume, --gate and --json only"
+            raise LikenessError(f"{said}; a server's runs are estimated and reviewed there")
+        assert out is not None
+        _end(_on_server(server, plan, out, resume), began, gate, as_json)
+        return
     # pandas and the statistics take a second to load, which only this command should pay
     from service.engine.local import Machine, run_audit
     from service.plans import load_plan
 
-    began = time.monotonic()
     loaded = load_plan(plan)
     if estimate or budget is not None:
         from service.cli.estimates import reckon
@@ -107,6 +121,11 @@ def audit(
             loaded, out, resume=resume, retry_failed=retry_failed, machine=machine, progress=bars,
             reviews=reviews,
         )  # fmt: skip
+    _end(done, began, gate, as_json)
+
+
+def _end(done: Finished, began: float, gate: bool, as_json: bool) -> None:
+    """Show what was found; raises typer.Exit where an exit code was asked for."""
     seconds = time.monotonic() - began
     if as_json:
         print(json.dumps(_answer(done, seconds)))
@@ -114,6 +133,16 @@ def audit(
         _show(done, seconds)
     if gate:
         raise typer.Exit(decide_audit(done.verdicts))
+
+
+def _on_server(url: str, plan: Path, out: Path, resume: bool) -> Finished:
+    from service.cli.remote import RemoteAudit, client
+    from service.cli.remote_report import finished
+
+    with client(url) as server, Bars() as bars:
+        audit = RemoteAudit(server, out, bars)
+        files = audit.to_the_end(audit.again() if resume else audit.begin(plan))
+    return finished(files)
 
 
 class Bars:

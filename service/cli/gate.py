@@ -19,6 +19,7 @@ from service import settings
 from service.answers import of_pair
 from service.cli.escape import printable
 from service.cli.measure import AsJson, Engine, readable
+from service.cli.server_option import ServerUrl
 from service.gate import OF_DECISION, WORDS, ExitCode
 from service.gate_batch import (
     Ended,
@@ -62,6 +63,7 @@ def gate(
         Literal["inconclusive"] | None,
         typer.Option(help="Count an inconclusive pair as failed: exit 1 in place of 3."),
     ] = None,
+    server: ServerUrl = None,
     as_json: AsJson = False,
 ) -> None:
     """Decide on one edited picture: exit 0 pass, 1 fail, 2 could not run, 3 inconclusive.
@@ -74,12 +76,12 @@ def gate(
     if batch is not None:
         if original is not None:
             raise LikenessError("give either two pictures or --batch, not both")
-        raise typer.Exit(_batch(batch, options, junit, strict, as_json))
+        raise typer.Exit(_batch(batch, options, junit, strict, as_json, server))
     if junit is not None:
         raise LikenessError("--junit goes with --batch PAIRS.csv")
     if original is None or edited is None:
         raise LikenessError("give ORIGINAL and EDITED, or --batch PAIRS.csv")
-    answer = measure_pair(original, edited, options)
+    answer = measure_pair(original, edited, options, server)
     if as_json:
         print(json.dumps(answer))
     else:
@@ -88,8 +90,18 @@ def gate(
     raise typer.Exit(ExitCode.FAILED if strict and code is ExitCode.INCONCLUSIVE else code)
 
 
-def measure_pair(original: Path, edited: Path, options: Defaults) -> dict[str, Any]:
-    """The answer about one pair of files. Raises LikenessError when a file cannot be read."""
+def measure_pair(
+    original: Path, edited: Path, options: Defaults, server: str | None = None
+) -> dict[str, Any]:
+    """The answer about one pair of files, from here or from ``server``. Raises LikenessError when a
+    file cannot be read."""
+    if server is not None:
+        from service.cli import remote
+        from service.client import PairOptions
+
+        with remote.client(server) as there:
+            how = PairOptions(options.engine, options.profile, options.min_score)
+            return remote.pair(there, original, edited, how)
     instrument = Instrument(options.engine, options.profile, options.min_score)
     return of_pair(readable(instrument, original, edited))
 
@@ -104,7 +116,12 @@ def _show(answer: dict[str, Any]) -> None:
 
 
 def _batch(
-    path: Path, options: Defaults, junit: Path | None, strict: bool, as_json: bool
+    path: Path,
+    options: Defaults,
+    junit: Path | None,
+    strict: bool,
+    as_json: bool,
+    server: str | None,
 ) -> ExitCode:
     """Measure every row in processes of their own; answers appear in the order of the rows."""
     from service.report.files import write_atomically
@@ -116,18 +133,24 @@ def _batch(
     began = datetime.now(UTC).isoformat()
     ended = []
     for one in track(
-        _measured(rows), "measuring", total=len(rows), console=Console(stderr=True)
+        _measured(rows, server), "measuring", total=len(rows), console=Console(stderr=True)
     ):  # fmt: skip
         ended.append(one)
         print(json.dumps(row_json(one)) if as_json else _line(one), flush=True)
     print(counts(ended), file=sys.stderr)
     if junit is not None:
-        found = suite(path.name, ended, _properties(options), began, strict)
+        found = suite(path.name, ended, _properties(options, server), began, strict)
         write_atomically(junit, to_xml([found]))
     return code_of(ended, strict)
 
 
-def _measured(rows: list[PairRow]) -> Iterator[Ended]:
+def _measured(rows: list[PairRow], server: str | None) -> Iterator[Ended]:
+    if server is not None:
+        from service.cli import remote
+
+        with remote.client(server) as there:
+            yield from remote.rows(there, rows)
+        return
     from service.engine.gate_pool import GatePool, Room
     from service.engine.local import Machine
 
@@ -158,9 +181,11 @@ def _make_folder(junit: Path) -> None:
         raise LikenessError(f"cannot write {junit}: a folder, not a file")
 
 
-def _properties(options: Defaults) -> dict[str, str]:
+def _properties(options: Defaults, server: str | None) -> dict[str, str]:
     from service.versions import installed_versions
 
-    versions = installed_versions(options.engine)
     told = {"profile": options.profile, "min_score": f"{options.min_score:g}"}
+    if server is not None:
+        return told | {"server": server}  # whose versions are not those of this machine
+    versions = installed_versions(options.engine)
     return told | {f"version: {name}": version for name, version in versions.items()}

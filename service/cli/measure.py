@@ -20,6 +20,7 @@ from domain.errors import LikenessError
 from domain.measurements import Outcome, PairResult
 from service.answers import of_pair
 from service.cli.escape import printable
+from service.cli.server_option import ServerUrl
 from service.measuring import Instrument
 
 Engine = Annotated[Literal["mediapipe", "dlib"], typer.Option(help="Which landmark engine speaks.")]
@@ -45,6 +46,7 @@ def measure(
     diagnosis: Annotated[
         Path | None, typer.Option(help="Write the three-part picture of the pair here (PNG).")
     ] = None,
+    server: ServerUrl = None,
     as_json: AsJson = False,
 ) -> None:
     """Measure what an edit did to a face.
@@ -56,17 +58,33 @@ def measure(
     if batch is not None:
         if original is not None:
             raise LikenessError("give either two pictures or --batch, not both")
-        _batch(instrument, batch, as_json)
+        _batch(instrument, batch, as_json, server)
         return
     if original is None or edited is None:
         raise LikenessError("give ORIGINAL and EDITED, or --batch PAIRS.csv")
-    result = readable(instrument, original, edited)
-    if diagnosis is not None:
-        _write_diagnosis(original, edited, result, diagnosis)
-    if as_json:
-        print(json.dumps(of_pair(result)))
+    if server is not None:
+        if diagnosis is not None:
+            raise LikenessError("--diagnosis is drawn here: leave out --server")
+        answer = _of_server(server, instrument, original, edited)
     else:
-        _show(result)
+        result = readable(instrument, original, edited)
+        if diagnosis is not None:
+            _write_diagnosis(original, edited, result, diagnosis)
+        answer = of_pair(result)
+    if as_json:
+        print(json.dumps(answer))
+    else:
+        _show(answer)
+
+
+def _of_server(url: str, how: Instrument, original: Path, edited: Path) -> dict[str, Any]:
+    from service.cli import remote
+    from service.client import PairOptions
+
+    with remote.client(url) as server:
+        return remote.pair(
+            server, original, edited, PairOptions(how.engine, how.profile, how.min_score)
+        )
 
 
 def readable(instrument: Instrument, original: Path, edited: Path) -> PairResult:
@@ -99,14 +117,17 @@ def read_pairs(path: Path) -> list[tuple[str, str]]:
     return [((row["original"] or "").strip(), (row["edited"] or "").strip()) for row in reader]
 
 
-def _batch(instrument: Instrument, path: Path, as_json: bool) -> None:
+def _batch(instrument: Instrument, path: Path, as_json: bool, server: str | None) -> None:
     pairs = read_pairs(path)
     if not pairs:
         raise LikenessError(f"{printable(str(path))}: no pairs under the header")
     progress = Console(stderr=True)
-    lines = track(
-        _answers(instrument, path.parent, pairs), "measuring", total=len(pairs), console=progress
+    answers = (
+        _answers(instrument, path.parent, pairs)
+        if server is None
+        else _answers_of(server, instrument, path.parent, pairs)
     )
+    lines = track(answers, "measuring", total=len(pairs), console=progress)
     for answer in lines:
         if as_json:
             print(json.dumps(answer), flush=True)
@@ -124,7 +145,30 @@ def _answers(
         yield {"original": original, "edited": edited, **of_pair(result)}
 
 
+def _answers_of(
+    url: str, instrument: Instrument, folder: Path, pairs: list[tuple[str, str]]
+) -> Iterator[dict[str, Any]]:
+    from service.cli import remote
+    from service.client import PairOptions
+
+    how = PairOptions(instrument.engine, instrument.profile, instrument.min_score)
+    with remote.client(url) as server:
+        for original, edited in pairs:
+            missing = _missing(instrument, folder, original, edited)
+            answer = (
+                remote.figures(server, instrument, folder / original, folder / edited, how)
+                if missing is None
+                else of_pair(missing)
+            )
+            yield {"original": original, "edited": edited, **answer}
+
+
 def _one(instrument: Instrument, folder: Path, original: str, edited: str) -> PairResult:
+    missing = _missing(instrument, folder, original, edited)
+    return missing or instrument.measure_files(folder / original, folder / edited)
+
+
+def _missing(instrument: Instrument, folder: Path, original: str, edited: str) -> PairResult | None:
     for name, outcome in (
         (original, Outcome.ORIGINAL_UNREADABLE),
         (edited, Outcome.EDITED_UNREADABLE),
@@ -133,7 +177,7 @@ def _one(instrument: Instrument, folder: Path, original: str, edited: str) -> Pa
             return instrument.without(outcome, "the cell is empty")
         if not (folder / name).is_file():
             return instrument.without(outcome, f"{name}: no such file")
-    return instrument.measure_files(folder / original, folder / edited)
+    return None
 
 
 def _write_diagnosis(original: Path, edited: Path, result: PairResult, target: Path) -> None:
@@ -150,12 +194,11 @@ def _write_diagnosis(original: Path, edited: Path, result: PairResult, target: P
         raise LikenessError(f"{target}: cannot be written: {error.strerror or error}") from None
 
 
-def _show(result: PairResult) -> None:
+def _show(answer: dict[str, Any]) -> None:
     console = Console(file=sys.stdout)
-    answer = of_pair(result)
     head = f"{answer['outcome']}" + (f": {answer['reason']}" if answer["reason"] else "")
     console.print(Text(f"{head} (engine {answer['engine']})"))
-    if result.outcome is Outcome.MEASURED:
+    if answer["outcome"] == Outcome.MEASURED:
         table = Table("figure", "face", "lower face", "beard area", "unit")
         lower, beard = (answer["regions"].get(r, {}) for r in ("lower_face", "beard"))
         for name, figure in answer["metrics"].items():
