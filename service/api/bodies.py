@@ -8,19 +8,18 @@ headers).
 from __future__ import annotations
 
 import asyncio
-import re
 from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.api.context import Context
+from service.api.json_bodies import check_json
 from service.api.problems import Busy, Problem
 from service.limits import MB, Limits
 
 CLOSE = {"Connection": "close"}
 _DRAIN_BYTES, _DRAIN_S = 4 * MB, 2.0
 _EXEMPT = ("/healthz", "/readyz", "/metrics")
-_JSON_MARKS = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
 
 
 class Bodies:
@@ -112,9 +111,7 @@ class _Body:
             read.append(await self.receive())
         if read and read[-1]["type"] == "http.request":
             body = b"".join(m.get("body", b"") for m in read)
-            if depth(body) > self._limits.max_json_depth:
-                said = f"JSON deeper than {self._limits.max_json_depth} brackets"
-                raise Problem(413, "too-large", said)
+            check_json(body, self._limits.max_json_depth)
             read = [{"type": "http.request", "body": body, "more_body": False}]
         self._whole = read
 
@@ -137,16 +134,3 @@ class _Body:
     def _too_large(self) -> Problem:
         said = f"the body is larger than {self._most} bytes"
         return Problem(413, "too-large", said, headers=CLOSE, limit=self._most)
-
-
-def depth(body: bytes) -> int:
-    """The deepest nesting of brackets in a text of JSON, strings left out."""
-    deepest = now = 0
-    for mark in _JSON_MARKS.finditer(body):
-        match mark.group()[:1]:
-            case b"[" | b"{":
-                now += 1
-                deepest = max(deepest, now)
-            case b"]" | b"}":
-                now -= 1
-    return deepest

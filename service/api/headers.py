@@ -49,6 +49,8 @@ class Origins:
         await self._app(scope, receive, send)
 
     def _check(self, scope: Scope) -> None:
+        if b"%00" in scope.get("raw_path", b"") or b"%00" in scope.get("query_string", b""):
+            raise Problem(400, "bad-request", "the address holds a NUL")
         hosts = [v.decode("latin-1").lower() for n, v in scope["headers"] if n == b"host"]
         if len(hosts) != 1 or not self._known(hosts[0]):
             raise Problem(403, "host-refused", "the service does not answer to this host name")

@@ -6,7 +6,7 @@ import shutil
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
@@ -19,7 +19,6 @@ from service.api.problems import Problem, described
 root_router = APIRouter(tags=["health"])
 CHECKED_FOR_S = 2.0
 """How long one look at everything is good for: nobody can make the service look all the time."""
-NO_BLOB = "0" * 64
 
 
 class Alive(BaseModel):
@@ -89,11 +88,7 @@ def _database(context: Context) -> str | None:
 
 
 def _blobs(context: Context) -> str | None:
-    ping: Any = getattr(context.blobs, "ping", None)
-    if ping is not None:
-        ping()
-    else:
-        context.blobs.exists(NO_BLOB)
+    context.blobs.ping()
     return None
 
 

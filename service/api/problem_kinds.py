@@ -144,6 +144,13 @@ kind(
     " of a parameter, and 'detail' says what is wrong. Values sent are not repeated.",
 )
 kind(
+    "bad-cursor",
+    400,
+    "Cursor not of this list",
+    "Pass 'next' of a page of the same list with the same filters, or leave the cursor out.",
+)
+kind("picture-rejected", 422, "Picture not accepted", "The file cannot be used; 'code' says why.")
+kind(
     "repeat-differs",
     422,
     "Idempotency-Key used for something else",

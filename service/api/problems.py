@@ -16,10 +16,9 @@ from fastapi.responses import Response
 from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.requests import ClientDisconnect
 
-from domain.errors import LikenessError, PictureRejected
+from domain.errors import LedgerError, LikenessError, PictureRejected, StoreUnavailable
 from service import secrets
 from service.api.problem_kinds import PREFIX, slug_of, title_of
-from service.store.database import StoreUnavailable
 
 MEDIA_TYPE = "application/problem+json"
 INSTANCE = "urn:likeness:request:"
@@ -88,7 +87,9 @@ def as_problem(error: Exception, store_retry_s: int = 5) -> Problem:  # noqa: PL
             retry = {"Retry-After": str(store_retry_s)}
             return Problem(503, "store-unavailable", "the store cannot be reached", headers=retry)
         case PictureRejected():
-            return Problem(422, "rejected-picture", str(error), code=error.code)
+            return Problem(422, "picture-rejected", str(error), code=error.code)
+        case LedgerError():  # damaged, or not ours: nothing that a caller could mend
+            return Problem(500, "internal", "the service failed at this request")
         case LikenessError():
             return Problem(400, "rejected", str(error))
         case ClientDisconnect():

@@ -31,7 +31,7 @@ def server_config(app: FastAPI, host: str = "127.0.0.1", port: int = 8600) -> uv
         port=port,
         http=protocol(limits),
         ws="none",
-        lifespan="off",
+        lifespan="on",
         log_config=None,
         access_log=False,
         server_header=False,

@@ -100,6 +100,7 @@ def _start(ends: contextlib.ExitStack, home: Path, **how: Any) -> Service:
         blobs=how.get("blobs") or str(home / "blobs"),
         secret_file=home / "secret.key",
         hosts=how.get("hosts", ()),
+        fetch_allow=how.get("fetch_allow", ()),
         tools=how.get("tools"),
     )
     database = Database(server.database)
