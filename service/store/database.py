@@ -142,7 +142,8 @@ def _postgres(url: URL) -> Engine:
 
 def _sqlite(url: URL, name: str, lock_s: float) -> Engine:
     try:
-        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        if not name.startswith("file:"):  # SQLite's own URLs say how a file is to be opened
+            Path(name).parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise LedgerError(f"{name}: cannot be written: {error.strerror or error}") from None
     engine = create_engine(

@@ -4,59 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import io
-import multiprocessing
 import os
-import pickle
-import re
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
-import boto3
 import pytest
-from moto.server import ThreadedMotoServer
 
 from domain.errors import LedgerError, StoreUnavailable
 from service.store.blob_places import PART
 from service.store.blobs import Blobs
 
 REPO = Path(__file__).resolve().parents[3]
-SECRET = "s3cr3t/with+signs"
-
-
-class S3:
-    """A local server that speaks S3, with one bucket."""
-
-    def __init__(self) -> None:
-        self.server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
-        self.server.start()
-        host, port = self.server.get_host_and_port()
-        self.endpoint = f"http://{host}:{port}"
-        self.client: Any = boto3.client(
-            "s3", endpoint_url=self.endpoint, region_name="us-east-1",
-            aws_access_key_id="user", aws_secret_access_key=SECRET,
-        )  # fmt: skip
-        self.client.create_bucket(Bucket="pictures")
-
-    def url(self, prefix: str, bucket: str = "pictures") -> str:
-        secret = SECRET.replace("/", "%2F").replace("+", "%2B")
-        return f"s3://user:{secret}@{bucket}/{prefix}?endpoint_url={self.endpoint}&region=us-east-1"
-
-    def close(self) -> None:
-        self.client.close()
-        self.server.stop()
-
-
-@pytest.fixture(scope="module")
-def s3() -> Iterator[S3]:
-    opened = S3()
-    yield opened
-    opened.close()
 
 
 @pytest.fixture(params=["folder", "s3", "memory"])
@@ -233,71 +195,3 @@ def test_kill_9_leaves_every_key_that_was_given_whole_and_nothing_half(tmp_path:
     assert blobs.tidy(time.time() - 3600) == 0  # a write under way is left alone
     assert blobs.tidy(time.time() + 1) == left
     assert files(folder / ".parts") == []
-
-
-# S3 ------------------------------------------------------------------------------------------
-
-
-def test_a_large_file_goes_up_in_parts_and_small_ones_at_once(s3: S3, tmp_path: Path) -> None:
-    blobs = Blobs(s3.url(tmp_path.name))
-    (tmp_path / "large").write_bytes(os.urandom(2 * PART + 5))
-    large, small = blobs.put_file(tmp_path / "large"), blobs.put(b"small")
-    listed = s3.client.list_objects_v2(Bucket="pictures", Prefix=tmp_path.name)["Contents"]
-    tags = {entry["Key"].rsplit("/", 1)[-1]: entry["ETag"] for entry in listed}
-    assert re.search(r"-3\"?$", tags[large]) and "-" not in tags[small]
-
-
-def test_a_store_that_is_gone_is_unavailable_and_then_goes_on_without_hands(
-    tmp_path: Path,
-) -> None:
-    first = S3()
-    url = first.url("p")
-    blobs = Blobs(url)
-    key = blobs.put(b"picture")
-    _, port = first.server.get_host_and_port()
-    first.close()
-    for ask in (lambda: blobs.get(key), lambda: blobs.put(b"new"), blobs.ping):
-        with pytest.raises(StoreUnavailable) as caught:
-            ask()
-        assert SECRET not in str(caught.value) and "\n" not in str(caught.value)
-        assert str(caught.value).startswith("s3://pictures/p: ")
-    again = ThreadedMotoServer("127.0.0.1", port, verbose=False)
-    again.start()
-    try:
-        client: Any = boto3.client(
-            "s3", endpoint_url=first.endpoint, region_name="us-east-1",
-            aws_access_key_id="user", aws_secret_access_key=SECRET,
-        )  # fmt: skip
-        with_bucket = [b["Name"] for b in client.list_buckets()["Buckets"]]
-        if "pictures" not in with_bucket:
-            client.create_bucket(Bucket="pictures")
-        client.close()
-        assert blobs.get(blobs.put(b"picture")) == b"picture"
-    finally:
-        again.stop()
-
-
-def test_a_bucket_that_is_missing_is_not_taken_for_a_missing_picture(s3: S3) -> None:
-    blobs = Blobs(s3.url("p", bucket="nowhere"))
-    for ask in (lambda: blobs.get("0" * 64), lambda: blobs.put(b"x"), blobs.ping):
-        with pytest.raises(StoreUnavailable):
-            ask()
-
-
-def test_the_key_in_the_url_is_in_no_message_and_unknown_options_are_refused(s3: S3) -> None:
-    assert Blobs(s3.url("p")).name == "s3://pictures/p"
-    with pytest.raises(LedgerError, match="s3://b/p: nothing is known of 'endpont'") as caught:
-        Blobs("s3://user:hush@b/p?endpont=x")
-    assert "hush" not in str(caught.value)
-
-
-def test_a_process_opens_the_same_store_by_its_url(s3: S3, tmp_path: Path) -> None:
-    blobs = Blobs(s3.url(tmp_path.name))
-    key = blobs.put(b"picture")
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        assert pool.apply(_size, (blobs.url, key)) == 7
-    assert pickle.loads(pickle.dumps(blobs.url)) == blobs.url
-
-
-def _size(url: str, key: str) -> int:
-    return Blobs(url).size(key)

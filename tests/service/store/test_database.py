@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -20,7 +20,6 @@ from service.store.database import Database
 from service.store.service_tables import batches as batches_table
 from service.store.service_tables import events, jobs
 from service.store.tables import portraits
-from tests.service.conftest import PostgresServer
 
 REPO = Path(__file__).resolve().parents[3]
 
@@ -211,18 +210,6 @@ def test_a_folder_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
         Database(f"sqlite:///{tmp_path}/file/s.sqlite3")
 
 
-# PostgreSQL ----------------------------------------------------------------------------------
-
-
-def test_a_database_that_cannot_be_reached_is_unavailable_and_its_password_unseen() -> None:
-    with closing(Database("postgresql://me:hush-hush@127.0.0.1:1/name")) as database:
-        for ask in (database.ping, database.migrate):
-            with pytest.raises(StoreUnavailable) as caught:
-                ask()
-            assert "hush" not in str(caught.value) and "\n" not in str(caught.value)
-            assert str(caught.value).startswith("PostgreSQL database 'name' at 127.0.0.1: ")
-
-
 @pytest.mark.parametrize(
     "url",
     [
@@ -237,78 +224,3 @@ def test_any_other_url_is_refused_without_its_password(url: str) -> None:
     with pytest.raises(LedgerError) as caught:
         Database(url)
     assert "hush" not in str(caught.value) and "wanted: sqlite:///FILE" in str(caught.value)
-
-
-def test_a_connection_lost_amid_a_transaction_leaves_nothing_and_the_next_try_succeeds(
-    postgres: str, postgres_server: PostgresServer
-) -> None:
-    with closing(Database(postgres)) as database:
-        database.migrate()
-        with pytest.raises(StoreUnavailable) as caught, database.begin() as link:
-            link.execute(insert(batches_table).values(batch("a")))
-            pid = link.execute(text("SELECT pg_backend_pid()")).scalar_one()
-            postgres_server.say(f"SELECT pg_terminate_backend({pid}, 5000)")
-            link.execute(insert(batches_table).values(batch("b")))
-        assert "\n" not in str(caught.value)
-        assert count(database) == 0
-        put(database, "a")
-        assert count(database) == 1
-
-
-def test_a_connection_lost_at_the_commit_is_unavailable(
-    postgres: str, postgres_server: PostgresServer
-) -> None:
-    with closing(Database(postgres)) as database:
-        database.migrate()
-        with pytest.raises(StoreUnavailable), database.begin() as link:
-            link.execute(insert(batches_table).values(batch("a")))
-            pid = link.execute(text("SELECT pg_backend_pid()")).scalar_one()
-            postgres_server.say(f"SELECT pg_terminate_backend({pid}, 5000)")
-        assert count(database) == 0
-
-
-def test_a_server_that_died_and_came_back_needs_no_hands(
-    postgres: str, postgres_server: PostgresServer
-) -> None:
-    with closing(Database(postgres)) as database:
-        database.migrate()
-        put(database, "a")
-        postgres_server.stop()
-        try:
-            for ask in (lambda: count(database), lambda: put(database, "b"), database.ping):
-                with pytest.raises(StoreUnavailable):
-                    ask()
-        finally:
-            postgres_server.start()
-        put(database, "b")
-        assert count(database) == 2
-
-
-def test_a_lock_that_is_held_too_long_and_a_read_only_database_are_unavailable(
-    postgres: str,
-) -> None:
-    with closing(Database(postgres)) as database:
-        database.migrate()
-        put(database, "a")
-        with database.begin() as holder:
-            holder.execute(select(batches_table).with_for_update())
-            with pytest.raises(StoreUnavailable, match="lock"), database.begin() as link:
-                link.execute(text("SET LOCAL lock_timeout = '50ms'"))
-                link.execute(select(batches_table).with_for_update())
-        with pytest.raises(StoreUnavailable, match="read-only"), database.begin() as link:
-            link.execute(text("SET TRANSACTION READ ONLY"))
-            link.execute(insert(batches_table).values(batch("b")))
-
-
-def test_when_all_connections_are_in_use_it_is_unavailable(
-    postgres: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with closing(Database(postgres)) as database:
-        database.migrate()
-        monkeypatch.setattr(database.engine.pool, "_timeout", 0.05)
-        with ExitStack() as held:
-            for _ in range(20):
-                held.enter_context(database.read())
-            with pytest.raises(StoreUnavailable, match="in use"), database.read():
-                pass
-        assert count(database) == 0

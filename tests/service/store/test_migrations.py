@@ -4,7 +4,10 @@ PostgreSQL, and are then exactly the tables that the program describes."""
 from __future__ import annotations
 
 import json
+import signal
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -25,6 +28,7 @@ from service.store.database import Database
 from service.store.ledger import Ledger
 from service.store.tables import metadata
 
+REPO = Path(__file__).resolve().parents[3]
 RUN = "0123456789abcdef0123456789abcdef"
 EARLIER = ["0001", "0002", "0003"]
 SERVICE = {"batches", "jobs", "events", "artefacts", "api_keys", "deliveries"}
@@ -235,6 +239,35 @@ def test_a_step_that_fails_leaves_the_database_as_it_was(database: Database) -> 
         link.execute(text("DROP TABLE old_calls"))
     database.migrate()
     assert len(content(database)["calls"]) == 3
+
+
+KILLED = """
+import os, signal, sys
+from sqlalchemy import event
+from service.store.database import Database
+database = Database(sys.argv[1])
+@event.listens_for(database.engine, "after_cursor_execute")
+def die(_link, _cursor, statement, *_more):
+    if sys.argv[2] in statement:
+        os.kill(os.getpid(), signal.SIGKILL)
+database.migrate()
+"""
+
+
+@pytest.mark.parametrize("at", ["INTO measurements", "DROP TABLE old_calls", "CREATE TABLE jobs"])
+def test_a_process_killed_amid_a_step_leaves_the_database_as_it_was(
+    database: Database, at: str
+) -> None:
+    up_to(database, "0001")
+    fill(database, "0001")
+    url = database.engine.url.render_as_string(hide_password=False)
+    killed = subprocess.run([sys.executable, "-c", KILLED, url, at], cwd=REPO, check=False)
+    assert killed.returncode == -signal.SIGKILL
+    with database.read() as link:
+        assert schema.revision(link) == "0001"
+    database.migrate()
+    assert len(content(database)["calls"]) == 3
+    assert differences(database) == []
 
 
 def test_a_ledger_that_was_cut_off_while_it_was_made_is_completed(tmp_path: Path) -> None:
