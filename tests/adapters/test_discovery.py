@@ -51,7 +51,9 @@ def test_an_installed_package_brings_its_tool(
 
 
 def test_an_unknown_tool_is_named_with_those_known() -> None:
-    with pytest.raises(LikenessError, match=r"unknown tool 'photoshop'; known: .*command, .*group_harm"):
+    with pytest.raises(
+        LikenessError, match=r"unknown tool 'photoshop'; known: .*command, .*group_harm"
+    ):
         build("photoshop", {})
 
 
