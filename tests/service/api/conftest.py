@@ -7,6 +7,7 @@ import contextlib
 import socket
 import threading
 from collections.abc import Callable, Iterator
+from copy import copy
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,9 +17,11 @@ import pytest
 import uvicorn
 from fastapi import FastAPI
 
+from service.api import batch_intake
 from service.api.app import create_app
 from service.api.context import Context
 from service.api.protocol import server_config
+from service.intake.decoding import Decoders
 from service.limits import Limits
 from service.settings import Server
 from service.store.api_keys import SCOPES, ApiKeys
@@ -134,3 +137,28 @@ def _start(ends: contextlib.ExitStack, home: Path, **how: Any) -> Service:
 def service(start_service: Start) -> Service:
     """A service over SQLite with an administrator's key."""
     return start_service()
+
+
+_decoders: dict[Any, Decoders] = {}
+
+
+@pytest.fixture
+def shared_decoders(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Services of several tests decode in the same processes: to start them takes a second."""
+
+    def shared(limits: Any) -> Decoders:
+        if limits not in _decoders:
+            _decoders[limits] = Decoders(limits)
+        lasting = copy(_decoders[limits])
+        lasting.close = lambda: None  # type: ignore[method-assign]
+        return lasting
+
+    monkeypatch.setattr(batch_intake, "Decoders", shared)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _end_decoders() -> Iterator[None]:
+    yield
+    for decoders in _decoders.values():
+        decoders.close()
+    _decoders.clear()
