@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from domain.errors import LikenessError
 
 Json = Mapping[str, Any]
+T = TypeVar("T")
 OVER = ("done", "failed", "cancelled")
 """States of a run that has ended."""
 
@@ -18,12 +19,16 @@ class _Answer:
     @classmethod
     def of(cls, said: Any) -> Self:
         """Raises LikenessError where a member is missing: another version, or no such server."""
-        names = [f.name for f in fields(cls)]  # type: ignore[arg-type]
-        if not isinstance(said, Mapping) or any(name not in said for name in names):
-            raise LikenessError(
-                f"the server's answer is not a {cls.__name__} as this version knows it"
-            )
-        return cls(**{name: said[name] for name in names})
+        return _read(cls, said)
+
+
+def _read(kind: type[T], said: Any) -> T:
+    names = [f.name for f in fields(kind)]  # type: ignore[arg-type]
+    if not isinstance(said, Mapping) or any(name not in said for name in names):
+        raise LikenessError(
+            f"the server's answer is not a {kind.__name__} as this version knows it"
+        )
+    return kind(**{name: said[name] for name in names})
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +70,8 @@ class Submitted(Batch):
         """Raises LikenessError for an answer of another shape."""
         if isinstance(said, Mapping) and isinstance(said.get("items"), list):
             said = {**said, "items": [BatchItem.of(item) for item in said["items"]]}
-        return super().of(said)
+        # not super(): a dataclass with slots is another class than the one that stands here
+        return _read(cls, said)
 
     @property
     def refused(self) -> list[BatchItem]:

@@ -7,6 +7,7 @@ line, where every user of the machine could read it.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -99,6 +100,7 @@ def _row(server: LikenessClient, row: PairRow) -> GateAnswer:
 
     mask = row.folder / row.mask if row.mask else None
     how = PairOptions(row.engine, row.profile, row.min_score, mask)
+    began = time.monotonic()
     try:
         answer = server.gate(row.folder / row.original, row.folder / row.edited, how)
     except ServerProblem as problem:
@@ -107,7 +109,8 @@ def _row(server: LikenessClient, row: PairRow) -> GateAnswer:
         part, reason = about(problem)
         cause = str(problem.more.get("cause", "unreadable"))
         return GateAnswer(ExitCode.COULD_NOT_RUN, b"", reason, cause, part)
-    return GateAnswer(code_of(answer), json.dumps(answer).encode())
+    seconds = time.monotonic() - began
+    return GateAnswer(code_of(answer), json.dumps(answer).encode(), seconds=seconds)
 
 
 def code_of(answer: Mapping[str, Any]) -> ExitCode:
