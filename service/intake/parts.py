@@ -17,7 +17,7 @@ from domain.errors import LikenessError
 
 _DISPOSITION = "content-disposition"
 _MAX_HEADERS = 16
-_MAX_HEADER = 4096
+_MAX_HEADER = 32 * 1024
 
 
 class BrokenUpload(LikenessError):
