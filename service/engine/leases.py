@@ -43,11 +43,10 @@ class Heart:
         lease: Lease,
         seconds: float,
         also: Callable[[], object] = lambda: None,
-        every: float = LONGEST_BEAT,
     ) -> None:
         self.stop, self.lost, self.cancelled = threading.Event(), False, False
         self._jobs, self._lease, self._seconds = jobs, lease, seconds
-        self._also, self._every = also, min(every, seconds / 4)
+        self._also, self._every = also, min(LONGEST_BEAT, seconds / 4)
         self._progressed, self._closed = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
         self._thread.start()
