@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import multiprocessing
+import os
+import socket
+import struct
 import threading
 import time
 from dataclasses import dataclass
@@ -21,6 +24,8 @@ GLANCE_S = 0.25
 """How often a waiting thread looks whether its pair is still wanted. An answer wakes it at once."""
 START_S = 120.0
 """A process that is not ready by then is taken for dead: loading models takes seconds."""
+STALL_S = 5
+"""A process that takes or gives nothing of a message for so long is frozen: taken for dead."""
 MB = 1024 * 1024
 
 
@@ -83,7 +88,7 @@ class Member:
         try:
             self._wait(running.link, START_S, self._closing)
             answer = receive(running.link)
-        except (TooSlow, EOFError, OSError) as error:
+        except (TooSlow, EOFError, OSError, ValueError) as error:
             running.end()
             raise Died from error
         if answer.code is not ExitCode.PASS:
@@ -104,7 +109,7 @@ class Member:
             send(running.link, pair)
             self._wait(running.link, self._room.pair_s, unwanted)
             answer = receive(running.link)
-        except (EOFError, OSError) as error:
+        except (EOFError, OSError, ValueError) as error:  # gone, frozen, or babbling
             self._end_now()
             raise Died from error
         except TooSlow:
@@ -126,7 +131,7 @@ class Member:
             fresh, self._next = self._next, None
             try:
                 ready = receive(fresh.link).code is ExitCode.PASS
-            except (EOFError, OSError):
+            except (EOFError, OSError, ValueError):
                 ready = False
             if ready:
                 self._end_now()
@@ -162,6 +167,7 @@ class Member:
             raise
         finally:
             theirs.close()  # so that its end is the end of the pipe
+        _bound(ours)
         return _Running(process, ours)
 
     def _wait(self, link: Connection, seconds: float, unwanted: threading.Event) -> None:
@@ -180,3 +186,12 @@ class Member:
         except psutil.Error:
             return False
         return resident > self._room.process_bytes
+
+
+def _bound(link: Connection) -> None:
+    """Let no write to, or read from, a frozen process last for ever: both then raise OSError."""
+    seconds = struct.pack("ll", STALL_S, 0)
+    # an option belongs to the socket, not to the descriptor: setting it on a copy sets it on both
+    with socket.socket(fileno=os.dup(link.fileno())) as same:
+        same.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, seconds)
+        same.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, seconds)

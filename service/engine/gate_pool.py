@@ -99,12 +99,6 @@ class GatePool:
                 self._bytes -= ticket.pair.held
         ticket.future.cancel()
 
-    def check_room(self) -> None:
-        """Raises PoolFull when the queue is full, so that a body need not be read for nothing."""
-        with self._lock:
-            if len(self._queue) >= self.room.waiting:
-                raise PoolFull(self._until_room())
-
     def state(self) -> dict[str, int]:
         """Processes, pairs being measured, pairs waiting, and processes that died so far."""
         with self._lock:
@@ -176,11 +170,16 @@ class GatePool:
             except Died:
                 with self._lock:
                     self._died += 1
+                if ticket.unwanted.is_set() or self._closing.is_set():
+                    return _cannot("closing", "the measuring processes are being ended")
             except TooSlow:
                 return _cannot("too_slow", f"took longer than {self.room.pair_s:g} s")
             except OSError as error:
                 reason = error.strerror or type(error).__name__
                 return _cannot("not_ready", f"no measuring process can be started: {reason}")
+            except Exception as error:  # or the thread would end, and its place with it
+                member.end()
+                return _cannot("not_ready", f"a fault of the pool ({type(error).__name__})")
         return _cannot("died", "the measuring process died on this pair, twice")
 
 

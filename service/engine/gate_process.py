@@ -54,8 +54,9 @@ class GateAnswer:
     """How one pair ended.
 
     ``body`` is the JSON of ``service.answers.of_pair``, b"" where nothing was measured. Where
-    ``code`` is COULD_NOT_RUN, ``cause`` is "unreadable", "died", "too_slow" or "not_ready", ``part``
-    the picture it was about ("original", "edited", "mask" or "") and ``reason`` a sentence.
+    ``code`` is COULD_NOT_RUN, ``cause`` is "unreadable", "died", "too_slow", "not_ready" or
+    "closing", ``part`` the picture it was about ("original", "edited", "mask" or "") and ``reason``
+    a sentence.
     """
 
     code: ExitCode
