@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.service.store.worlds import World
 
 SECRET = "s3cr3t/with+signs"
 
@@ -48,3 +51,14 @@ def s3() -> Iterator[S3]:
 def another_s3() -> Callable[[int], S3]:
     """Starts one more, on a port of choice (0: any)."""
     return S3
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
+    """Stores with nothing in them, once on SQLite and once on PostgreSQL."""
+    url = f"sqlite:///{tmp_path / 'service.sqlite3'}"
+    if request.param == "postgres":
+        url = request.getfixturevalue("postgres")
+    made = World(url, tmp_path)
+    yield made
+    made.database.close()
