@@ -125,7 +125,7 @@ class Member:
         if running is None:
             return
         if self._next is None and (running.pairs >= self._room.recycle or self._has_grown(running)):
-            with contextlib.suppress(OSError):  # tried again after the next pair
+            with contextlib.suppress(OSError, Died):  # tried again after the next pair
                 self._next = self._spawn()
         if self._next is not None and self._next.link.poll():
             fresh, self._next = self._next, None
