@@ -48,8 +48,8 @@ def create_app(context: Context) -> FastAPI:
     openapi.install(app, context.limits)
     # from the inside to the outside: what is added last sees a request first
     app.add_middleware(Idempotent, context=context)
-    app.add_middleware(Authentication, context=context)
     app.add_middleware(Bodies, context=context)
+    app.add_middleware(Authentication, context=context)
     app.add_middleware(Origins, context=context)
     app.add_middleware(Edge, context=context, metrics=app.state.metrics)
     return app

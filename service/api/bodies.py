@@ -8,7 +8,6 @@ headers).
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -17,8 +16,6 @@ from service.api.json_bodies import check_json
 from service.api.problems import Busy, Problem
 from service.limits import MB, Limits
 
-CLOSE = {"Connection": "close"}
-_DRAIN_BYTES, _DRAIN_S = 4 * MB, 2.0
 _EXEMPT = ("/healthz", "/readyz", "/metrics")
 
 
@@ -64,14 +61,12 @@ class _Body:
         readable = length is not None and length.isdecimal() and len(length) < 20
         self.declared = int(length) if length is not None and readable else None
         self.expected = bool(self.declared) or b"transfer-encoding" in headers
-        self._waits_for_leave = b"expect" in headers
         self._read, self._waited, self._ended = 0, 0.0, not self.expected
         self._whole: list[Message] = []
 
     async def check(self) -> None:
         """What can be told before the work begins; reads a body of JSON, which is small."""
         if self.declared is not None and self.declared > self._most:
-            await self._drain()
             raise self._too_large()
         if self.expected and self.media_type.endswith(("/json", "+json")):
             await self._check_json()
@@ -89,7 +84,6 @@ class _Body:
         self._read += len(message.get("body", b""))
         self._ended = not message.get("more_body", False)
         if self._read > self._most:
-            await self._drain()
             raise self._too_large()
         return message
 
@@ -101,7 +95,7 @@ class _Body:
             async with asyncio.timeout(min(limits.body_idle_s, max(allowed, 0.0))):
                 message = await self._receive()
         except TimeoutError:
-            raise Problem(408, "too-slow", "the body came too slowly", headers=CLOSE) from None
+            raise Problem(408, "too-slow", "the body came too slowly") from None
         self._waited += clock() - begun
         return message
 
@@ -115,22 +109,6 @@ class _Body:
             read = [{"type": "http.request", "body": body, "more_body": False}]
         self._whole = read
 
-    async def _drain(self) -> None:
-        """Read on for a little while: a connection closed upon unread data loses the answer. Who
-        waits for leave to send (Expect) has sent nothing yet."""
-        if self._waits_for_leave and not self._read:
-            return
-        left = _DRAIN_BYTES
-        try:
-            async with asyncio.timeout(_DRAIN_S):
-                while left > 0 and not self._ended:
-                    message: dict[str, Any] = dict(await self._receive())
-                    left -= len(message.get("body", b""))
-                    self._ended = not message.get("more_body", False)
-        except TimeoutError:
-            pass
-        self._ended = True
-
     def _too_large(self) -> Problem:
         said = f"the body is larger than {self._most} bytes"
-        return Problem(413, "too-large", said, headers=CLOSE, limit=self._most)
+        return Problem(413, "too-large", said, limit=self._most)

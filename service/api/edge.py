@@ -14,9 +14,10 @@ from service.api.logs import LOGGER, where
 from service.api.metrics import Metrics
 from service.api.problems import answer, as_problem
 from service.api.security import caller_of
+from service.api.unread import CLOSE, Incoming
 
 _GOOD_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
-GONE = 499
+TOO_SLOW, GONE = 408, 499
 """What is counted where the client left before an answer began."""
 
 
@@ -34,17 +35,21 @@ class Edge:
         request_id = _request_id(scope)
         scope.setdefault("state", {})["request_id"] = request_id
         begun, status = time.perf_counter(), GONE
+        incoming = Incoming(scope, receive)
 
         async def dress(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message = {**message, "headers": dressed(list(message["headers"]), request_id)}
+                headers = dressed(list(message["headers"]), request_id)
+                if status >= 400 and await incoming.leave(wait=status != TOO_SLOW):
+                    headers.append(CLOSE)
+                message = {**message, "headers": headers}
             await send(message)
 
         with self._metrics.in_progress():
             try:
-                await self._app(scope, receive, dress)
+                await self._app(scope, incoming.receive, dress)
             except Exception as error:
                 if status != GONE:  # half an answer is out: the broken connection must say so
                     self._fault(request_id, error)

@@ -16,7 +16,7 @@ from domain.errors import LikenessError
 from service.api.context import Context, ContextOf
 from service.api.metrics import Metrics
 from service.api.problems import Problem, problems
-from service.api.security import CHALLENGE, address_of, caller_of, forwarded
+from service.api.security import CHALLENGE, address_of, caller_of, forwarded, lacks
 from service.destinations import is_loopback
 from service.store.service_tables import batches, jobs
 from service.store.tables import items
@@ -42,7 +42,7 @@ def metrics(request: Request, context: ContextOf) -> Response:
     if caller is None and not near:
         raise Problem(401, "key-missing", "this operation needs a key", headers=CHALLENGE)
     if caller is not None and not caller.may("read"):
-        raise Problem(403, "scope-missing", "the key lacks the scope 'read'", scope="read")
+        raise lacks("read")
     held: Metrics = request.app.state.metrics
     return Response(generate_latest(held.registry), media_type=CONTENT_TYPE_LATEST)
 

@@ -50,6 +50,10 @@ def protocol(limits: Limits) -> type[H11Protocol]:
 
         _deadline: asyncio.TimerHandle | None = None
 
+        def __init__(self, *settings: Any, **more: Any) -> None:
+            super().__init__(*settings, **more)
+            self.access_log = False  # it would write addresses with their queries
+
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             super().connection_made(transport)
             if len(self.connections) > limits.max_connections:

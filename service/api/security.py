@@ -110,7 +110,9 @@ class Authentication:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Put ``caller`` into the request's state."""
         if scope["type"] == "http" and scope["path"].startswith(GUARDED):
-            scope.setdefault("state", {})["caller"] = await self._caller(scope)
+            caller = await self._caller(scope)
+            scope.setdefault("state", {})["caller"] = caller
+            _may_send(scope, caller)
         await self._app(scope, receive, send)
 
     async def _caller(self, scope: Scope) -> Caller | None:
@@ -157,6 +159,32 @@ async def in_thread(work: Callable[[], T]) -> T:
     return await anyio.to_thread.run_sync(work, limiter=DATABASE_THREADS)
 
 
+def _may_send(scope: Scope, caller: Caller | None) -> None:
+    """Refuse a body before any of it is read: a framework that reads first and asks later would let
+    strangers fill the disk. What the operation itself needs is for ``needs`` to say."""
+    headers = dict(scope["headers"])
+    sends = headers.get(b"content-length", b"0").strip(b"0") or b"transfer-encoding" in headers
+    if not sends:
+        return
+    if caller is None:
+        raise Problem(401, "key-missing", "this operation needs a key", headers=CHALLENGE)
+    is_json = headers.get(b"content-type", b"").lower().startswith(b"application/json")
+    if not is_json and not any(map(caller.may, ("submit", "review"))):
+        raise lacks("submit")
+
+
+def lacks(scope: str) -> Problem:
+    """403 that names the scope."""
+    said = f'Bearer realm="likeness", error="insufficient_scope", scope="{scope}"'
+    return Problem(
+        403,
+        "scope-missing",
+        f"the key lacks the scope '{scope}'",
+        headers={"WWW-Authenticate": said},
+        scope=scope,
+    )
+
+
 def address_of(scope: Scope) -> str:
     """The peer's address, "" where there is none."""
     client = scope.get("client")
@@ -193,11 +221,7 @@ def needs(scope: Right) -> Callable[..., Awaitable[Caller]]:
         if caller is None:
             raise Problem(401, "key-missing", "this operation needs a key", headers=CHALLENGE)
         if not caller.may(scope):
-            said = f"the key lacks the scope '{scope}'"
-            header = {
-                "WWW-Authenticate": f'Bearer realm="likeness", error="insufficient_scope", scope="{scope}"'
-            }
-            raise Problem(403, "scope-missing", said, headers=header, scope=scope)
+            raise lacks(scope)
         return caller
 
     return check

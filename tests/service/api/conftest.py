@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import shutil
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -88,15 +89,29 @@ class Service:
 Start = Callable[..., Service]
 
 
+@pytest.fixture(scope="session")
+def fresh_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database with its tables and nothing in them, to be copied: making one takes a while."""
+    path = tmp_path_factory.mktemp("fresh") / "service.sqlite3"
+    database = Database(f"sqlite:///{path}")
+    database.migrate()
+    with database.engine.connect() as link:
+        link.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+    database.close()
+    return path
+
+
 @pytest.fixture
-def start_service(tmp_path: Path) -> Iterator[Start]:
+def start_service(tmp_path: Path, fresh_database: Path) -> Iterator[Start]:
     """Start a service by hand: ``database=`` a URL, ``limits=``, ``hosts=``, ``open_access=``,
     ``change=`` what to do to the application before it starts, ``clock=``, ``keyed=False``."""
     with contextlib.ExitStack() as ends:
-        yield lambda **how: _start(ends, tmp_path, **how)
+        yield lambda **how: _start(ends, tmp_path, fresh_database, **how)
 
 
-def _start(ends: contextlib.ExitStack, home: Path, **how: Any) -> Service:
+def _start(ends: contextlib.ExitStack, home: Path, fresh: Path, **how: Any) -> Service:
+    if "database" not in how and not (home / "service.sqlite3").exists():
+        shutil.copy(fresh, home / "service.sqlite3")
     server = Server(
         home=home,
         database=how.get("database") or f"sqlite:///{home / 'service.sqlite3'}",
