@@ -24,12 +24,12 @@ STEADY_S = 30.0
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
 LOOK_S = 0.2
 _ROOT = str(Path(service.__file__).resolve().parents[1])
-_START = f"import sys; sys.path.insert(0, {_ROOT!r}); from service.cli.main import run; run()"
+_START = f"import sys; sys.path.append({_ROOT!r}); from service.cli.main import run; run()"
 
 
 def command(*arguments: str) -> list[str]:
     """The command line that runs ``likeness`` with these arguments, as this process runs it."""
-    return [sys.executable, "-c", _START, *arguments]
+    return [sys.executable, "-P", "-c", _START, *arguments]
 
 
 @dataclass
