@@ -73,10 +73,10 @@ class Desk:
     def archive(self, batch_id: str, pieces: Iterable[bytes], name: str) -> Received:
         """One ZIP, perhaps with its manifest in it. Raises as ``multipart``."""
         path = self.folder / "upload.zip"
-        with path.open("wb") as sink:
-            for piece in pieces:
-                sink.write(piece)
         with self._receiver(batch_id) as receiver:
+            with path.open("wb") as sink:
+                for piece in pieces:
+                    sink.write(piece)
             rows = self.take_archive(receiver, path)
             return self.finish(receiver, rows, name)
 
@@ -92,9 +92,9 @@ class Desk:
             self.limits.urls_at_once,
             self.allowed,
         )
-        rows = self.rows_of(manifest.encode()) if manifest is not None else []
-        own = [entry.row() for entry in wanted]
         with self._receiver(batch_id) as receiver:
+            rows = self.rows_of(manifest.encode()) if manifest is not None else []
+            own = [entry.row() for entry in wanted]
             found = fetch_all(wanted, self.folder, limits)
             for entry, row in zip(found, own, strict=True):
                 called = entry.wanted.called
