@@ -29,6 +29,13 @@ LONGEST_NAME = 40
 BASE = "pair_base_file"
 _LATER = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EMFILE, errno.ENFILE)
 _LOCK = "in-use"
+_PLAIN = re.compile(
+    r"(?!\d{5}-)(?!(?i:out)/)(?:[A-Za-z0-9][A-Za-z0-9_ -]{0,59}/){0,3}"
+    r"[A-Za-z0-9][A-Za-z0-9_ .-]{0,99}\.[A-Za-z0-9]{1,5}"
+)
+"""Letters, digits and little else; folders without a dot and files with one, so that no file stands
+where a folder must be; never like a name made here, nor in the folder of the run's own files."""
+_OURS = frozenset({MANIFEST, str(PLAN)})
 Row = Mapping[str, Any]
 
 
@@ -80,6 +87,7 @@ def lay_out(
         if name in wanted:
             content = blobs.get(item["blob"])
             with _disk_trouble(folder):
+                (folder / name).parent.mkdir(parents=True, exist_ok=True)
                 (folder / name).write_bytes(content)
     return loaded
 
@@ -116,9 +124,13 @@ def without_folder(text: str, folder: Path) -> str:
 
 
 def file_name(item: Row) -> str:
-    """What a picture is called in the run: its number and what can be kept of its own name. It can
-    be nothing else than a file of the folder, nor a formula in a spreadsheet."""
-    kept = re.sub(r"[^\w.-]+", "_", str(item["name"]).replace("\\", "/").rpartition("/")[2])
+    """What a picture is called in the run: as the batch calls it, so that the same portraits give
+    the same items here and at the command line; where that is no plain name, its number and what
+    can be kept. It can be nothing else than a file of the folder, nor a formula in a spreadsheet."""
+    name = str(item["name"])
+    if _PLAIN.fullmatch(name) and name.casefold() not in _OURS:
+        return name
+    kept = re.sub(r"[^\w.-]+", "_", name.replace("\\", "/").rpartition("/")[2])
     return f"{item['seq']:05d}-{kept[-LONGEST_NAME:].lstrip('.')}"
 
 
