@@ -7,19 +7,12 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Query
 from pydantic import BaseModel, Field
 
-from service.api.context import Context, ContextOf
+from service.api.context import ContextOf
 from service.api.problems import problems
 from service.api.security import Caller, needs
 from service.store.access_log import AccessLog
 
 router = APIRouter(tags=["access"])
-
-
-def log_access(context: Context, caller: Caller, action: str, target: str, **detail: Any) -> None:
-    """Enter that ``caller`` did ``action`` ("read report", "delete batch") to the batch or run with
-    the id ``target``. Names of files and of people have no place in ``detail``. Raises LedgerError:
-    what cannot be entered must not happen."""
-    AccessLog(context.database).add(caller.key_id, action, target, detail)
 
 
 class Act(BaseModel):

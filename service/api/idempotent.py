@@ -22,7 +22,7 @@ from service.api.fingerprints import Fingerprint
 from service.api.logs import LOGGER
 from service.api.problem_kinds import kind
 from service.api.problems import Problem
-from service.api.security import Caller, caller_of, in_thread
+from service.api.security import Caller, at_the_door, caller_of
 from service.store.idempotency import Entry, Idempotency
 
 HEADER = "Idempotency-Key"
@@ -48,7 +48,7 @@ class Idempotent:
         if key is None or caller is None:
             await self._app(scope, receive, send)
             return
-        entry = await in_thread(partial(self._store.begin, caller.key_id, key, self._now()))
+        entry = await at_the_door(partial(self._store.begin, caller.key_id, key, self._now()))
         if entry.state == "waiting":
             retry = {"Retry-After": str(self._context.limits.busy_retry_s)}
             said = "a request with this Idempotency-Key is still being worked on"
@@ -148,21 +148,21 @@ class _Work:
             status=start["status"], headers=headers, body=body,
         )  # fmt: skip
         try:
-            await in_thread(finish)
+            await at_the_door(finish)
         except LedgerError:
             LOGGER.warning("an answer could not be kept for repeats")
         return True
 
     async def _release(self) -> None:
         with contextlib.suppress(LedgerError):
-            await asyncio.shield(in_thread(partial(self._store.release, *self._who)))
+            await asyncio.shield(at_the_door(partial(self._store.release, *self._who)))
 
     async def _signs_of_life(self) -> None:
         pause = self._layer._context.limits.idempotency_lease_s / 3
         while True:
             await asyncio.sleep(pause)
             with contextlib.suppress(LedgerError):
-                await in_thread(partial(self._store.alive, *self._who, self._layer._now()))
+                await at_the_door(partial(self._store.alive, *self._who, self._layer._now()))
 
 
 async def _replay(entry: Entry, scope: Scope, receive: Receive, send: Send) -> None:

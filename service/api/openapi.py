@@ -33,11 +33,12 @@ TAGS = [
     {"name": "health", "description": "For those who run the service."},
     {"name": "problems", "description": "What went wrong, explained."},
 ]
-ANYWHERE = (403, 500, 503)
-"""Statuses that any operation may answer with: a refused host, a fault, a busy or storeless service."""
-WITH_BODY = (400, 408, 413, 415, 422)
+ANYWHERE = (400, 403, 500, 503)
+"""Statuses that any operation may answer with: an address or headers that cannot be read, a refused
+host, a fault, a busy or storeless service."""
+WITH_BODY = (408, 413, 415, 422)
 WITH_KEY = (401, 429)
-REPEATABLE = (400, 409, 422)
+REPEATABLE = (409, 422)
 _METHODS = {"get", "post", "put", "patch", "delete"}
 PROBLEM_SCHEMA: dict[str, Any] = {
     "type": "object",

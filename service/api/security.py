@@ -29,8 +29,10 @@ GUARDED = ("/v1", "/metrics")
 OPEN_OWNER = "open"
 FORWARDED = frozenset({b"forwarded", b"x-forwarded-for", b"x-real-ip", b"via"})
 _MOST_REMEMBERED = 10_000
-DATABASE_THREADS = anyio.CapacityLimiter(8)
-"""Threads that look keys up: of their own, so that long work never keeps anybody at the door."""
+DOOR_THREADS = anyio.CapacityLimiter(8)
+"""Threads that look keys and repeats up: of their own, so that work never keeps anybody waiting at
+the door."""
+WORK_THREADS = anyio.CapacityLimiter(16)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +136,7 @@ class Authentication:
         if not self._context.open_access or forwarded(scope):
             return None
         if not self._had_keys:
-            self._had_keys = await in_thread(self._keys.any_made)
+            self._had_keys = await at_the_door(self._keys.any_made)
         return None if self._had_keys else EVERYBODY
 
     async def _holder(self, token: str, address: str) -> Caller:
@@ -144,7 +146,7 @@ class Authentication:
             retry = {"Retry-After": str(int(wait) + 1)}
             raise Problem(429, "too-many-attempts", "too many wrong keys", headers=retry)
         seen = self._context.limits.key_seen_s
-        key = await in_thread(partial(self._keys.check, token, now, seen))
+        key = await at_the_door(partial(self._keys.check, token, now, seen))
         if key is None:
             self._door.wrong(address, now)
             raise Problem(
@@ -155,8 +157,13 @@ class Authentication:
 
 
 async def in_thread(work: Callable[[], T]) -> T:
-    """Run a short piece of database work beside the event loop."""
-    return await anyio.to_thread.run_sync(work, limiter=DATABASE_THREADS)
+    """Run a piece of work on the database beside the event loop."""
+    return await anyio.to_thread.run_sync(work, limiter=WORK_THREADS)
+
+
+async def at_the_door(work: Callable[[], T]) -> T:
+    """Run what every request has to wait for beside the event loop; short."""
+    return await anyio.to_thread.run_sync(work, limiter=DOOR_THREADS)
 
 
 def _may_send(scope: Scope, caller: Caller | None) -> None:

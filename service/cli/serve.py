@@ -96,10 +96,12 @@ def _context(server: settings.Server, host: str, open_to_everyone: bool) -> Cont
 def _run(context: Context, listening: socket.socket, workers: int) -> None:
     import uvicorn
 
+    from service.api import logs
     from service.api.app import create_app
     from service.api.protocol import server_config
     from service.engine.housekeeping import Housekeeper
 
+    logs.configure()
     app = create_app(context)
     host, port = listening.getsockname()[:2]
     serving = uvicorn.Server(server_config(app, host, port))
