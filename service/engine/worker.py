@@ -120,7 +120,7 @@ class _Job:
     ) -> None:
         self._bench, self._jobs, self._lease, self._over, self._say = bench, jobs, lease, over, say
         self._patience = Patience(over, say)
-        self._folder = Path()
+        self._folder, self._showing = Path(), threading.Lock()
         self._shown = Shown(self._progressed, self._clean)
         self._events = Events(HeldDatabase(bench.database, lease))
         self.heart = Heart(jobs, lease, bench.limits.job_lease_s, self._show)
@@ -232,12 +232,13 @@ class _Job:
 
     def _show(self) -> None:
         """Write down how far the run is. Raises StoreUnavailable and LeaseLost."""
-        if (new := self._shown.stages()) is not None:
-            self._jobs.progress(self._lease, new[1])
-            self._shown.stages_shown(new[0])
-        while (note := self._shown.note()) is not None:
-            self._events.append(self._lease.run_id, "note", {"text": note})
-            self._shown.note_shown()
+        with self._showing:  # the heart does it too
+            if (new := self._shown.stages()) is not None:
+                self._jobs.progress(self._lease, new[1])
+                self._shown.stages_shown(new[0])
+            while (note := self._shown.note()) is not None:
+                self._events.append(self._lease.run_id, "note", {"text": note})
+                self._shown.note_shown()
 
     def _progressed(self) -> None:
         self.heart.progressed()
