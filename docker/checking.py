@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+import small_audit
 from roots import SYSTEM_PATH, Bare, Chroot, mounted
 from steps import Dockerfile
 
@@ -33,13 +34,16 @@ class Runner:
     @contextlib.contextmanager
     def ready(self) -> Iterator[None]:
         """The mounts that a container with ``read_only: true`` would have."""
-        self.data.mkdir(exist_ok=True)
+        # a new volume is filled with what the image has at its place
+        (self.data / "tmp").mkdir(parents=True, exist_ok=True)
         if isinstance(self.root, Bare):
-            self.root.at("/data").mkdir(exist_ok=True)
+            self.root.at("/data/tmp").mkdir(parents=True, exist_ok=True)
             yield
             return
         uid, _, gid = self.user.partition(":")
-        os.chown(self.data, int(uid), int(gid))
+        for folder in (self.data, self.data / "tmp"):
+            folder.chmod(0o750)
+            os.chown(folder, int(uid), int(gid))
         root = self.root
         for name, source in (("resolv.conf", "/etc/resolv.conf"), ("hosts", "/etc/hosts")):
             root.at(f"etc/{name}").write_bytes(Path(source).read_bytes())
@@ -91,7 +95,7 @@ def everything(
             lambda: _sealed(runner, say),
             lambda: _doctor(runner, say),
             lambda: _measures(runner, context, say),
-            lambda: _serves(runner, file, say),
+            lambda: _serves(runner, file, context, say),
         )
         for check in checks:
             wrong += check()
@@ -165,39 +169,72 @@ def _measures(runner: Runner, context: Path, say: Callable[[str], None]) -> list
     return wrong
 
 
-def _serves(runner: Runner, file: Dockerfile, say: Callable[[str], None]) -> list[str]:
-    """The image's own command answers the image's own health check, and ends when told to."""
-    if runner.run("likeness", "serve", "--help").returncode != 0:
-        return ["this version has no `likeness serve`"]
+def _serves(
+    runner: Runner, file: Dockerfile, context: Path, say: Callable[[str], None]
+) -> list[str]:
+    """The image's own command answers the image's own health check, does an audit, and ends when told to."""
     made = runner.run("likeness", "keys", "add", "clean-root", "--scope", "admin")
-    say(f"likeness keys add: exit code {made.returncode}")
-    port = _free_port()
-    health = [word.replace(":8600", f":{port}") for word in _health(file)]
+    if made.returncode != 0:
+        return [f"keys add: {made.stderr.strip()[-400:]}"]
+    port = str(_free_port())
     words = [*file.last("ENTRYPOINT").words(), *file.last("CMD").words()]
-    command, env = runner.command([str(port) if word == "8600" else word for word in words])
+    command, env = runner.command([port if word == "8600" else word for word in words])
     log = runner.data.parent / "serve.log"
     with log.open("wb") as out:
         process = subprocess.Popen(  # noqa: S603 - the image's own command
             command, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=out
         )
     try:
-        started = time.monotonic()
-        while (done := runner.run(*health, seconds=30)).returncode != 0:
-            if process.poll() is not None or time.monotonic() - started > START_SECONDS:
-                return [f"serve did not come up: {log.read_text('utf-8', 'replace')[-600:]}"]
-            time.sleep(0.5)
-        say(
-            f"likeness serve: healthy after {time.monotonic() - started:.1f} s (exit code {done.returncode})"
-        )
+        wrong = _healthy(runner, file, process, port, say)
+        wrong = wrong or _audits(f"http://127.0.0.1:{port}", made.stdout.strip(), context, say)
     finally:
-        process.terminate()
-        try:
-            code = process.wait(30)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            code = None
+        code = _ended(process)
     say(f"told to end: exit code {code}")
-    return [] if code is not None else ["serve did not end within 30 s of being told to"]
+    if code is None:
+        wrong.append("serve did not end within 30 s of being told to")
+    return [*wrong, *(log.read_text("utf-8", "replace").splitlines()[-8:] if wrong else [])]
+
+
+def _healthy(
+    runner: Runner, file: Dockerfile, process: subprocess.Popen[bytes], port: str,
+    say: Callable[[str], None],
+) -> list[str]:  # fmt: skip
+    health = [word.replace(":8600", f":{port}") for word in _health(file)]
+    started = time.monotonic()
+    while runner.run(*health, seconds=30).returncode != 0:
+        if process.poll() is not None or time.monotonic() - started > START_SECONDS:
+            return ["serve did not come up; its last words:"]
+        time.sleep(0.5)
+    say(f"likeness serve: healthy after {time.monotonic() - started:.1f} s")
+    return []
+
+
+def _audits(url: str, key: str, context: Path, say: Callable[[str], None]) -> list[str]:
+    started = time.monotonic()
+    try:
+        say(f"ready: {', '.join(small_audit.ready(url)['checks'])}")
+        found = small_audit.run(url, key, context / "samples" / "portraits")
+    except OSError as error:
+        return [f"an audit over REST: {error}"]
+    took = time.monotonic() - started
+    say(
+        f"an audit of {small_audit.PICTURES} pictures over REST: {found['state']}, {found['outcomes']}, "
+        f"report of {found['report_bytes'] / 1e6:.1f} MB ({took:.0f} s)"
+    )
+    if found["state"] != "done" or not found["report_bytes"]:
+        return [f"an audit over REST: {found['state']}: {found['error']}"]
+    return []
+
+
+def _ended(process: subprocess.Popen[bytes]) -> int | None:
+    """The exit code after a SIGTERM; None where it had to be killed."""
+    process.terminate()
+    try:
+        return process.wait(30)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+        return None
 
 
 def _health(file: Dockerfile) -> list[str]:

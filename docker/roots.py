@@ -6,7 +6,6 @@ import contextlib
 import re
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -102,10 +101,14 @@ class Bare:
     def run(self, script: str, env: Mapping[str, str], folder: str, log: Path) -> None:
         """Run a shell line with the root's places rewritten. Raises StepFailed."""
         settings = {key: self.inside(value) for key, value in env.items()}
-        home = {"HOME": str(self.folder), "PATH": SYSTEM_PATH}
+        pip = (
+            self.folder / "pip.conf"
+        )  # HOME is another one here, so pip would not find the machine's
+        pip.write_text(pip_configuration(), "utf-8")
+        home = {"HOME": str(self.folder), "PATH": SYSTEM_PATH, "PIP_CONFIG_FILE": str(pip)}
         _logged(
             ["/bin/sh", "-c", f'cd "{self.at(folder)}" && {self.inside(script)}'],
-            {**home, **_pip_settings(), **settings},
+            {**home, **settings},
             log,
         )
 
@@ -177,13 +180,6 @@ def local_paths(text: str) -> list[Path]:
         for scheme, path in re.findall(r"(?<![\w:/])(file://)?(/[^\s/'\"][^\s'\"]*)", text)
     ]
     return [path for path in dict.fromkeys(named) if path.exists()]
-
-
-def _pip_settings() -> dict[str, str]:
-    """The machine's pip configuration as one file that PIP_CONFIG_FILE names: HOME is another one here."""
-    with tempfile.NamedTemporaryFile("w", prefix="pip-", suffix=".conf", delete=False) as file:
-        file.write(pip_configuration())
-    return {"PIP_CONFIG_FILE": file.name}
 
 
 def _logged(command: Sequence[str], env: Mapping[str, str] | None, log: Path) -> None:
