@@ -74,16 +74,17 @@ async def receive(
     of this very request had made whole. Raises Problem."""
     work = await _work(request, context)
     batch_id = _id_of(request)
-    made = await _in_thread(partial(_create, context, caller, batch_id))
+    made = await in_long_thread(partial(_create, context, caller, batch_id))
     if not made:
         return batch_id, None
     try:
-        return batch_id, await _in_thread(partial(_receive, request, context, batch_id, work))
+        return batch_id, await in_long_thread(partial(_receive, request, context, batch_id, work))
     except (BrokenUpload, PictureRejected, ManifestError, NoPictures) as error:
         raise _problem(error) from None
 
 
-async def _in_thread(work: Callable[[], T]) -> T:
+async def in_long_thread(work: Callable[[], T]) -> T:
+    """Run work that may take minutes, where nothing short waits for it."""
     return await anyio.to_thread.run_sync(work, limiter=_THREADS)
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
-from service.api.batch_intake import decoding, receive
+from service.api.batch_intake import decoding, in_long_thread, receive
 from service.api.batch_models import (
     BATCH,
     Batch,
@@ -241,7 +241,7 @@ async def delete_batch(
     if cancel:
         await _cancel(context, batch_id)
     try:
-        return await in_thread(partial(_erase, context, caller, batch_id))
+        return await in_long_thread(partial(_erase, context, caller, batch_id))
     except BatchBusy as error:
         retry = {"Retry-After": str(context.limits.busy_retry_s)}
         raise Problem(409, "batch-busy", str(error), headers=retry, runs=error.runs) from None

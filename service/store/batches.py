@@ -25,7 +25,7 @@ ACCEPTED, REJECTED, SKIPPED = "accepted", "rejected", "skipped"
 """States of an item. A skipped one was never meant as a picture (a text file in a zip)."""
 BLOBS_LOCK = 7_311_905
 """The advisory lock between whoever names a blob in a row and whoever deletes unnamed ones."""
-_CHUNK = 200
+_CHUNK = 100
 """Blobs deleted in one transaction, which holds that lock."""
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import threading
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -331,3 +333,67 @@ def test_too_many_addresses_are_refused_whole(start_service: Start) -> None:
     service = start_service(limits=Limits(min_free_bytes=0, max_urls=1))
     body = {"urls": [{"url": "http://x.example/"}] * 2}
     assert slug(service.client.post("/v1/batches", json=body)) == (413, "too-large")
+
+
+@pytest.fixture
+def site() -> Iterator[tuple[str, dict[str, bytes]]]:
+    """A server on loopback with pictures: its address, and its pages by path."""
+    pages: dict[str, bytes] = {}
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            body = pages.get(self.path.partition("?")[0])
+            self.send_response(404 if body is None else 200)
+            self.send_header("Content-Type", "text/html")  # content decides, not what it says
+            self.send_header("Content-Length", str(len(body or b"")))
+            self.end_headers()
+            self.wfile.write(body or b"")
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+    thread.start()
+    yield f"127.0.0.1:{server.server_port}", pages
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_pictures_are_fetched_and_judged_by_what_came(
+    start_service: Start, site: tuple[str, dict[str, bytes]]
+) -> None:
+    host, pages = site
+    pages |= {"/a.png": png(1), "/b.png": b"<html>", "/large": b"x" * 2001}
+    limits = Limits(min_free_bytes=0, max_url_bytes=2000)
+    service = start_service(limits=limits, fetch_allow=(host,))
+    body = {
+        "name": "fetched",
+        "urls": [
+            {"url": f"http://{host}/a.png?sig=1", "attributes": {"subject_id": "s1"}},
+            {"url": f"http://{host}/b.png"},
+            {"url": f"http://{host}/none.png"},
+            {"url": f"http://{host}/large", "name": "large.png"},
+            {"url": "http://169.254.169.254/latest/meta-data"},
+        ],
+        "manifest": "file,gender\na.png,x\n",
+    }
+    answer = service.client.post("/v1/batches", json=body)
+    assert told(answer) == [
+        ("a.png", "accepted", None),
+        ("b.png", "rejected", "html"),
+        ("none.png", "rejected", "http_status"),
+        ("large.png", "rejected", "too_large"),
+        ("meta-data", "rejected", "address_refused"),
+    ]
+    first = service.client.get(answer.headers["location"] + "/items").json()["items"][0]
+    assert first["attributes"] == {"file": "a.png", "gender": "x", "subject_id": "s1"}
+    assert service.client.get(first["picture"]).content == png(1)
+
+
+def test_the_description_shows_three_kinds_of_body(service: Service) -> None:
+    drawn = service.client.get("/openapi.json").json()
+    kinds = drawn["paths"]["/v1/batches"]["post"]["requestBody"]["content"]
+    assert list(kinds) == ["multipart/form-data", "application/zip", "application/json"]
+    assert "$ref" not in str(kinds)
