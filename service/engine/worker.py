@@ -231,8 +231,9 @@ class _Job:
         return f"{state}: {reason}" if reason else state
 
     def _show(self) -> None:
-        """Write down how far the run is. Raises StoreUnavailable and LeaseLost."""
-        with self._showing:  # the heart does it too
+        """Write down how far the run is; one thread at a time, or a note would be told twice. Raises
+        StoreUnavailable and LeaseLost."""
+        with self._showing:
             if (new := self._shown.stages()) is not None:
                 self._jobs.progress(self._lease, new[1])
                 self._shown.stages_shown(new[0])
