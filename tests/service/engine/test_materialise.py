@@ -155,3 +155,15 @@ def test_a_run_has_a_folder_of_its_own_that_nobody_else_reads(tmp_path: Path) ->
         assert one != two and one.stat().st_mode & 0o777 == 0o700
         assert materialise.sweep(tmp_path / "work") == 0, "both are in use"
     assert not one.exists() and not two.exists()
+
+
+def test_folders_that_a_killed_worker_left_are_removed_and_one_in_use_stays(
+    tmp_path: Path,
+) -> None:
+    left = tmp_path / "run-r_dead-x"
+    left.mkdir()
+    (left / "in-use").touch()
+    (left / "00001-face.png").write_bytes(b"a face")
+    with private_folder(tmp_path, "r_alive") as alive:
+        assert materialise.sweep(tmp_path) == 1
+        assert not left.exists() and alive.exists()

@@ -291,16 +291,3 @@ def test_what_the_operator_set_stays_out_of_the_record(tmp_path: Path, played: P
     assert run.tools["ours"].settings == {"quality": 61} and run.tools["ours"].id == "reencode"
     assert "61" not in run.plan.model_dump_json() and run.ledger.run()["plan_text"] == text
     database.close()
-
-
-def test_folders_that_a_killed_worker_left_are_removed_by_the_next(
-    bench: Bench, played: Played
-) -> None:
-    left = bench.work / "run-r_dead-x"
-    left.mkdir(parents=True)
-    (left / "in-use").touch()
-    (left / "00001-face.png").write_bytes(PICTURE)
-    with worker.materialise.private_folder(bench.work, "r_alive") as alive:
-        work(bench)
-        assert not left.exists()
-        assert alive.exists(), "one that is in use stays"
