@@ -248,3 +248,11 @@ def test_a_plan_sent_as_an_object_becomes_the_text_that_goes_on_record() -> None
 def test_an_object_that_is_no_plain_data_is_refused() -> None:
     with pytest.raises(LikenessError, match="not bytes"):
         plan_text({"name": b"x"})
+
+
+def test_the_sample_of_an_operators_file_is_one(samples_dir: Path) -> None:
+    offers = load_offers(samples_dir / "tools.yaml")
+    names = [offer.name for offer in offers.all() if offer.ready_made]
+    assert names == ["image model low quality", "house retoucher"]
+    for name in names:
+        assert offers.read(plan(f"[{{id: '{name}'}}]")).plan.tools[0].id == name
