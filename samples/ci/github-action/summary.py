@@ -26,7 +26,12 @@ def markdown(rows: list[dict[str, Any]]) -> str:
         return "### Likeness gate\n\nNo pair was measured: see the log.\n"
     found = Counter(row["decision"] for row in rows)
     counts = ", ".join(f"{found[word]} {word}" for word in WORDS if found[word])
-    lines = ["### Likeness gate", "", f"{len(rows)} {'pair' if len(rows) == 1 else 'pairs'}: {counts}", ""]
+    lines = [
+        "### Likeness gate",
+        "",
+        f"{len(rows)} {'pair' if len(rows) == 1 else 'pairs'}: {counts}",
+        "",
+    ]
     lines += ["| decision | pair | health | reason |", "|---|---|---|---|"]
     ranked = sorted(rows, key=lambda row: WORDS.index(row["decision"]))
     lines += [line(row) for row in ranked[:MOST_ROWS]]
