@@ -75,7 +75,8 @@ class Limits:
     max_requests: int = 64
     """Requests being worked on; further ones are told to come back."""
     max_uploads: int = 8
-    """Of them, bodies over 1 MB."""
+    """Of them, uploads of more than ``upload_from`` or of unknown length."""
+    upload_from: int = 16 * MB
     max_connections: int = 512
     keep_alive_s: float = 10.0
     busy_retry_s: int = 2

@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from service.api.context import Context
 from service.api.json_bodies import check_json
 from service.api.problems import Busy, Problem
-from service.limits import MB, Limits
+from service.limits import Limits
 
 _EXEMPT = ("/healthz", "/readyz", "/metrics")
 
@@ -32,19 +32,30 @@ class Bodies:
             await self._app(scope, receive, send)
             return
         limits, body = self._limits, _Body(scope, receive, self._limits)
-        large = body.declared is None or body.declared > MB
-        upload = body.expected and large
+        large = body.declared is None or body.declared > limits.upload_from
+        upload = body.expected and large and not body.is_json
         if self._working >= limits.max_requests or (
             upload and self._uploading >= limits.max_uploads
         ):
             raise Busy("too many requests at a time", limits.busy_retry_s)
+        held = 1
+
+        async def watch(message: Message) -> None:
+            nonlocal held
+            # a stream of events listens for an hour and works for none of it; it has its own limit
+            if message["type"] == "http.response.start" and held:
+                kind = dict(message.get("headers", ())).get(b"content-type", b"")
+                held = 0 if kind.startswith(b"text/event-stream") else 1
+                self._working -= 1 - held
+            await send(message)
+
         self._working += 1
         self._uploading += upload
         try:
             await body.check()
-            await self._app(scope, body.receive, send)
+            await self._app(scope, body.receive, watch)
         finally:
-            self._working -= 1
+            self._working -= held
             self._uploading -= upload
 
 
@@ -55,6 +66,7 @@ class _Body:
         self._receive, self._limits = receive, limits
         headers = {n: v.decode("latin-1") for n, v in scope["headers"]}
         self.media_type = headers.get(b"content-type", "").partition(";")[0].strip().lower()
+        self.is_json = self.media_type.endswith(("/json", "+json"))
         self._most = limits.body(scope["path"], self.media_type)
         length = headers.get(b"content-length")
         # more digits than any length has: the number itself may be the attack
@@ -68,7 +80,7 @@ class _Body:
         """What can be told before the work begins; reads a body of JSON, which is small."""
         if self.declared is not None and self.declared > self._most:
             raise self._too_large()
-        if self.expected and self.media_type.endswith(("/json", "+json")):
+        if self.expected and self.is_json:
             await self._check_json()
 
     async def receive(self) -> Message:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 from typing import Any
 
 import h11
@@ -42,6 +43,14 @@ def server_config(app: FastAPI, host: str = "127.0.0.1", port: int = 8600) -> uv
     )
 
 
+def send_at_once(transport: asyncio.BaseTransport) -> None:
+    """Headers and body leave in two pieces; without this the second waits 40 ms for the first to be
+    acknowledged. asyncio does it only for sockets that it made itself."""
+    sock = transport.get_extra_info("socket")
+    if sock is not None and sock.family in (socket.AF_INET, socket.AF_INET6):
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+
 def protocol(limits: Limits) -> type[H11Protocol]:
     """The server's side of a connection under ``limits``."""
 
@@ -56,6 +65,7 @@ def protocol(limits: Limits) -> type[H11Protocol]:
 
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             super().connection_made(transport)
+            send_at_once(transport)
             if len(self.connections) > limits.max_connections:
                 self._say(503, "busy", "too many connections", limits.busy_retry_s)
                 return

@@ -53,7 +53,12 @@ class Tools(BaseModel):
 )
 def list_tools(context: ContextOf, _caller: Annotated[Caller, Depends(needs("read"))]) -> Tools:
     """A plan sent to the service can name what is in `offered`; nothing else is run for strangers."""
-    offered = offers(context.server.tools).all()
+    return _told(context.server.tools)
+
+
+@lru_cache(maxsize=4)
+def _told(file: Path | None) -> Tools:
+    offered = offers(file).all()
     usable = {offer.id for offer in offered}
     known = [spec for spec, _ in adapters.contract.discover().values()]
     return Tools(

@@ -7,13 +7,16 @@ import socket
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Annotated, Any
 
 import httpx
 import pytest
 from fastapi import FastAPI, Request, UploadFile
+from fastapi.responses import StreamingResponse
 
 from service.api.json_bodies import depth
+from service.api.protocol import send_at_once
 from service.limits import KB, MB, Limits
 
 SMALL = replace(
@@ -46,6 +49,15 @@ def with_routes(app: FastAPI) -> None:
         ENTERED.release()
         GATE.wait(30)
         return "done"
+
+    @app.get("/v1/listen")
+    def listen() -> StreamingResponse:
+        def events() -> Iterator[str]:
+            yield "begun"
+            GATE.wait(30)
+            yield "ended"
+
+        return StreamingResponse(events(), media_type="text/event-stream")
 
     @app.get("/v1/twice")
     def twice(a: Annotated[int, "n"] = 0) -> int:
@@ -206,6 +218,18 @@ def test_more_requests_than_there_is_room_for_are_told_to_come_back(start_servic
     assert service.client.get("/v1/twice?a=1").json() == 2
 
 
+def test_who_listens_to_events_takes_no_place_of_those_who_work(start_service: Any) -> None:
+    GATE.clear()
+    service = start_service(change=with_routes, limits=replace(SMALL, max_requests=1))
+    with service.client.stream("GET", "/v1/listen") as stream:
+        events = stream.iter_text()
+        assert next(events) == "begun"
+        assert service.bearer(service.key).get("/v1/twice?a=2").json() == 4
+        GATE.set()
+        assert list(events) == ["ended"]
+    assert service.client.get("/v1/twice?a=3").json() == 6
+
+
 def test_more_connections_than_there_is_room_for_are_told_to_come_back(start_service: Any) -> None:
     service = start_service(limits=replace(SMALL, max_connections=3, header_timeout_s=20.0))
     port = httpx.URL(service.url).port
@@ -220,6 +244,18 @@ def test_more_connections_than_there_is_room_for_are_told_to_come_back(start_ser
     finally:
         for link in held:
             link.close()
+
+
+def test_answers_leave_at_once() -> None:
+    """Two pieces of one answer would wait 40 ms for each other on a socket without TCP_NODELAY."""
+    with (
+        socket.create_server(("127.0.0.1", 0)) as listening,
+        socket.create_connection(listening.getsockname()),
+        listening.accept()[0] as link,
+    ):
+        transport = SimpleNamespace(get_extra_info=lambda _name: link)
+        send_at_once(transport)
+        assert link.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
 def test_the_limits_of_a_body_follow_what_it_is_and_where_it_goes() -> None:
