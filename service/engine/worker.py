@@ -8,9 +8,11 @@ database or blob store that is gone is waited for: it is never a reason for a ru
 from __future__ import annotations
 
 import errno
+import math
 import os
 import socket
 import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,10 +63,11 @@ class Worker:
         name: str | None = None,
         say: Callable[[str], object] = lambda _text: None,
         poll_s: float = 1.0,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """``say`` is told what is worth a line of the worker's own log."""
         self.name = name or worker_name()
-        self._bench, self._say, self._poll_s = bench, say, poll_s
+        self._bench, self._say, self._poll_s, self._clock = bench, say, poll_s, clock
         self._jobs = Jobs(bench.database)
         self._over = threading.Event()
         self._heart: Heart | None = None
@@ -79,13 +82,15 @@ class Worker:
         """Work until stopped, or until the queue is empty."""
         if gone := materialise.sweep(self._bench.work):
             self._say(f"folders of workers that died, removed: {gone}")
-        waits = pauses()
+        waits, seconds, back = pauses(), self._bench.limits.job_lease_s, -math.inf
         while not self._over.is_set():
             try:
-                lease = self._jobs.lease(self.name, self._bench.limits.job_lease_s)
+                lease = self._jobs.lease(self.name, seconds, self._clock() > back + seconds / 3)
             except StoreUnavailable as error:
                 self._say(f"waiting for the store: {error}")
                 self._over.wait(next(waits))
+                # leases ran out while nobody could renew them: their holders come first
+                back = self._clock()
                 continue
             waits = pauses()
             if lease is not None:

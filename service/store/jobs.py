@@ -137,12 +137,14 @@ class Jobs:
 
     # -- for workers ---------------------------------------------------------------------------
 
-    def lease(self, worker: str, seconds: float) -> Lease | None:
-        """The oldest job that waits, or whose worker is gone, for ``seconds``. None: there is none.
+    def lease(self, worker: str, seconds: float, take_over: bool = True) -> Lease | None:
+        """The oldest job that waits or, with ``take_over``, whose worker is gone, for ``seconds``.
+        None: there is none.
 
         One statement that skips rows which others are taking: no two workers get the same job.
         """
-        free = or_(jobs.c.state == QUEUED, self._abandoned())
+        waits = jobs.c.state == QUEUED
+        free = or_(waits, self._abandoned()) if take_over else waits
         order = (jobs.c.created, jobs.c.run_id)
         first = select(jobs.c.run_id).where(free).order_by(*order).limit(1)
         chosen = first.with_for_update(skip_locked=True).scalar_subquery()

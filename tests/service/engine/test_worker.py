@@ -5,9 +5,8 @@ from __future__ import annotations
 
 import errno
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -22,33 +21,11 @@ from service.store.database import Database
 from service.store.deliveries import Deliveries
 from service.store.events import Events
 from service.store.jobs import Jobs
-from tests.service.engine.worker_bench import bench_at
+from tests.service.engine.worker_bench import Played, Steps, bench_at
 from tests.service.store.service_rows import make_batch, submit
 
 PICTURE = b"not looked at in these tests"
 GROUPS = ({"gender": "female", "subject_id": "s1"}, {"gender": "male", "subject_id": "s2"})
-Steps = Callable[[Any, Any, Any, threading.Event], None]
-
-
-class Played:
-    """Stands in for the steps of an audit: does what it is told, one call after the other."""
-
-    def __init__(self) -> None:
-        self.steps: list[Steps] = []
-        self.runs: list[Any] = []
-
-    def run_steps(self, run: Any, machine: Any, watch: Any, stop: threading.Event) -> None:
-        self.runs.append(run)
-        watch.stage("edited", 1)
-        if self.steps:
-            self.steps.pop(0)(run, machine, watch, stop)
-        watch.step("edited")
-
-    def finish(self, run: Any, say: Any) -> Any:
-        say("writing")
-        path = run.out / "report.json"
-        path.write_bytes(b"{}")
-        return SimpleNamespace(files={"report.json": path})
 
 
 @pytest.fixture
@@ -291,3 +268,26 @@ def test_what_the_operator_set_stays_out_of_the_record(tmp_path: Path, played: P
     assert run.tools["ours"].settings == {"quality": 61} and run.tools["ours"].id == "reencode"
     assert "61" not in run.plan.model_dump_json() and run.ledger.run()["plan_text"] == text
     database.close()
+
+
+def test_after_an_absence_of_the_database_those_who_hold_runs_come_first(
+    bench: Bench, played: Played, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    submit(bench.database, batch(bench))
+    lease = Jobs(bench.database).lease("w0", -1)  # it ran out while nobody could renew it
+    assert lease is not None
+    real, now, asked = Jobs.lease, [0.0], []
+
+    def flaky(self: Jobs, name: str, seconds: float, take_over: bool) -> Any:
+        asked.append(take_over)
+        if len(asked) == 1:
+            raise StoreUnavailable("the database is gone")
+        found = real(self, name, seconds, take_over)
+        now[0] += 6.0
+        return found
+
+    monkeypatch.setattr(Jobs, "lease", flaky)
+    one = Worker(bench, "w1", poll_s=0, clock=lambda: now[0])
+    played.steps = [lambda *_: one.stop()]
+    one.run()
+    assert asked == [True, False, False, True]
