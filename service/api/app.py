@@ -15,7 +15,7 @@ from fastapi.routing import APIRoute
 from service.api import metrics_page, openapi, problems
 from service.api.bodies import Bodies
 from service.api.context import Context
-from service.api.edge import Edge
+from service.api.edge import PREFIX, Edge
 from service.api.headers import Origins
 from service.api.health import Readiness
 from service.api.idempotent import Idempotent
@@ -41,7 +41,7 @@ def create_app(context: Context) -> FastAPI:
     app.state.metrics.registry.register(metrics_page.Work(context))
     for module in modules():
         if isinstance(router := getattr(module, "router", None), APIRouter):
-            app.include_router(router, prefix="/v1")
+            app.include_router(router, prefix=PREFIX)
         if isinstance(router := getattr(module, "root_router", None), APIRouter):
             app.include_router(router)
     problems.install(app)

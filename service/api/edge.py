@@ -17,6 +17,7 @@ from service.api.security import caller_of
 from service.api.unread import CLOSE, Incoming
 
 _GOOD_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+PREFIX = "/v1"
 TOO_SLOW, GONE = 408, 499
 """What is counted where the client left before an answer began."""
 
@@ -93,4 +94,9 @@ def _request_id(scope: Scope) -> str:
 
 def route_of(scope: Scope) -> str:
     """The template of the matched route ("/v1/batches/{batch_id}"), never an address as sent."""
-    return str(getattr(scope.get("route"), "path", None) or "unmatched")
+    template = getattr(scope.get("route"), "path", None)
+    if not template:
+        return "unmatched"
+    # the framework keeps a route under the path it has in its own router, without the prefix
+    inside = scope["path"].startswith(f"{PREFIX}/") and not template.startswith(f"{PREFIX}/")
+    return f"{PREFIX}{template}" if inside else str(template)

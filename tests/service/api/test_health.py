@@ -112,6 +112,8 @@ def test_requests_are_counted_by_the_template_of_their_route(service: Any) -> No
     service.client.get("/problems/anna")
     service.client.get("/problems/not-found")
     service.client.get("/who/is/anna")
+    service.client.get("/v1/batches/anna")
+    service.client.get("/v1/tools")
     service.client.request("BREW", "/healthz")
     text = service.client.get("/metrics").text
     assert "anna" not in text and "BREW" not in text
@@ -119,6 +121,8 @@ def test_requests_are_counted_by_the_template_of_their_route(service: Any) -> No
     assert requests["GET", "/problems/{slug}", "404"] == 1
     assert requests["GET", "/problems/{slug}", "200"] == 1
     assert requests["GET", "unmatched", "404"] == 1
+    assert requests["GET", "/v1/batches/{batch_id}", "422"] == 1
+    assert requests["GET", "/v1/tools", "200"] == 1
     assert ("other", "/healthz", "405") in requests
 
 
@@ -162,3 +166,22 @@ def test_two_services_in_one_process_count_for_themselves(service: Any) -> None:
     service.client.get("/healthz")
     samples = [s for m in other.state.metrics.registry.collect() for s in m.samples]
     assert not [s for s in samples if s.name == "likeness_requests_total"]
+
+
+def test_a_database_that_goes_and_comes_back_needs_nobodys_hands(
+    start_service: Any, postgres: str, postgres_server: Any
+) -> None:
+    service = start_service(database=postgres)
+    assert service.client.get("/v1/access").status_code == 200
+    postgres_server.stop()
+    try:
+        response = service.client.get("/v1/access")
+        assert (response.status_code, response.headers["retry-after"]) == (503, "5")
+        assert response.json()["type"] == "/problems/store-unavailable"
+        assert ready(service).json()["missing"] == ["database"]
+        assert service.client.get("/healthz").status_code == 200
+        assert "likeness_database_up 0.0" in service.bearer(None).get("/metrics").text
+    finally:
+        postgres_server.start()
+    assert service.client.get("/v1/access").status_code == 200
+    assert ready(service).status_code == 200

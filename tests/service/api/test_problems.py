@@ -187,6 +187,13 @@ def test_another_kind_of_body_is_told_which_is_taken(client: httpx.Client, media
     assert "multipart/form-data" in told["detail"]
 
 
+def test_resources_of_the_service_tell_which_kind_of_body_they_take(service: Any) -> None:
+    headers = {"Content-Type": "text/plain"}
+    for path in ("/v1/runs", "/v1/gate", "/v1/batches", "/v1/receipts/verify"):
+        response = service.client.post(path, content=b"x", headers=headers)
+        problem(response, 415, "media-type")
+
+
 MULTIPART = "multipart/form-data"
 
 
