@@ -59,7 +59,8 @@ class _Source:
         200: {
             "description": "Server-sent events: `queued`, `running`, `progress`, and at the end"
             " `done`, `failed` or `cancelled`. The stream ends after that.",
-            "content": {MEDIA_TYPE: {"schema": {"type": "string"}, "example": _EXAMPLE}},
+            # no type: OpenAPI 3.1 does not say whether it were the stream's or one event's
+            "content": {MEDIA_TYPE: {"schema": {}, "example": _EXAMPLE}},
         },
         204: {"description": "The run has ended and all of it was told: do not connect again."},
         **problems(401, 403, 404, 422, 503),

@@ -147,7 +147,8 @@ def list_run_files(run_id: RunId, _job: RunToRead, context: ContextOf) -> Files:
     responses={
         200: {
             "description": "The file's bytes.",
-            "content": {"*/*": {"schema": {"type": "string", "format": "binary"}}},
+            # a file may be JSON, of which "binary" would not be true
+            "content": {"*/*": {"schema": {}}},
         },
         304: {"description": "The caller has it already."},
         **problems(401, 403, 404, 410, 422, 503),
