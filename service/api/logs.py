@@ -34,9 +34,17 @@ class JsonLines(logging.Formatter):
         return json.dumps(line, ensure_ascii=True, default=str)
 
 
+class Lines(logging.StreamHandler[Any]):
+    """To a stream that may be a file on a full disk: a line that cannot be written is lost, without
+    the complaint, with the record in it, that the standard handler would write instead."""
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        """Leave it."""
+
+
 def configure(level: int = logging.INFO) -> None:
     """Send the service's own log, and the server's warnings, to stderr as JSON lines."""
-    handler = logging.StreamHandler(sys.stderr)
+    handler = Lines(sys.stderr)
     handler.setFormatter(JsonLines())
     for name in ("likeness", "uvicorn"):
         logger = logging.getLogger(name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import sys
 import time
@@ -113,5 +114,7 @@ def on_signals(stop: Callable[[], object]) -> None:
 
 
 def say(text: str) -> None:
-    """A line of the log, on stderr, without keys."""
-    print(secrets.hide_keys(text), file=sys.stderr, flush=True)
+    """A line of the log, on stderr, without keys. A log that cannot be written, on a full disk or
+    a pipe that nobody reads, is no reason for work to end."""
+    with contextlib.suppress(OSError, ValueError):
+        print(secrets.hide_keys(text), file=sys.stderr, flush=True)

@@ -112,6 +112,12 @@ class Worker:
         self._say(f"run {lease.run_id}: {state}")
 
 
+def _passes(error: Exception) -> bool:
+    """Whether it is a store that is gone or a disk that is full: the same step may succeed later."""
+    full = isinstance(error, OSError) and error.errno in _FULL
+    return full or isinstance(error, StoreUnavailable)
+
+
 class _Job:
     """One leased run, from its batch to its end in whatever state."""
 
@@ -137,16 +143,20 @@ class _Job:
                 return self._attempt()
             except LeaseLost:
                 return "taken over by another worker"
-            except StoreUnavailable as error:
+            except Exception as error:
+                if not _passes(error):
+                    return self._settle(FAILED, self._cause(error))
                 self._say(f"run {self._lease.run_id}: waiting for the store: {error}")
                 if self._over.wait(pause):
                     return self._give_back()
-            except LikenessError as error:
-                return self._settle(FAILED, self._clean(secrets.hide_keys(str(error))))
-            except Exception as error:  # a fault of ours ends this run, not the worker
-                said = secrets.scrub_text(f"{type(error).__name__}: {error}".splitlines()[0])
-                return self._settle(FAILED, f"a fault of the program ({self._clean(said)})")
         raise AssertionError("pauses never end")
+
+    def _cause(self, error: Exception) -> str:
+        """A fault of ours ends this run, not the worker."""
+        if isinstance(error, LikenessError):
+            return self._clean(secrets.hide_keys(str(error)))
+        said = secrets.scrub_text(f"{type(error).__name__}: {error}".splitlines()[0])
+        return f"a fault of the program ({self._clean(said)})"
 
     def _attempt(self) -> str:
         stop, row = self.heart.fresh_stop(), self._lease.row
