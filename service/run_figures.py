@@ -16,7 +16,8 @@ from service.report.groups import NO_GROUPS, group_of
 from service.store.readings import Readings
 from service.tabular import Column
 
-ITEMS_AT_ONCE = 200
+FIRST_ITEMS, ITEMS_AT_ONCE = 8, 200
+"""A piece is a few items at first, since most readers want one page, and twice as many each time."""
 HEALTH_UNIT = "points"
 _KINDS = {"value": "float", "seed": "int", "control": "bool"}
 _ATTRIBUTE = "attribute:"
@@ -75,12 +76,10 @@ class RunFigures:
         reason, never 0."""
         people = self.readings.people()
         names = self._names(people)
-        start = after[0] if after else ""
+        start, many = after[0] if after else "", min(FIRST_ITEMS, ITEMS_AT_ONCE)
         while True:
             # one item is read twice where two pieces meet: ids from `start` on, itself included
-            found = self.readings.ended_items(
-                start, ITEMS_AT_ONCE, outcome=wanted.outcome, tool=wanted.tool
-            )
+            found = self.readings.ended_items(start, many, outcome=wanted.outcome, tool=wanted.tool)
             figures: dict[str, list[Mapping[str, Any]]] = {}
             for m in self.readings.figures([i["item_id"] for i in found]):
                 figures.setdefault(m["item_id"], []).append(m)
@@ -91,9 +90,9 @@ class RunFigures:
                     if wanted.takes(whole) and (after is None or key_of(whole) > after):
                         after = key_of(whole)
                         yield whole
-            if len(found) < ITEMS_AT_ONCE:
+            if len(found) < many:
                 return
-            start = found[-1]["item_id"]
+            start, many = found[-1]["item_id"], min(ITEMS_AT_ONCE, 2 * many)
 
     def _names(self, people: Mapping[str, tuple[str, Mapping[str, str]]]) -> list[str]:
         planned = [*self.plan.groups, *(c.attribute for c in self.plan.claims)]
