@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from functools import partial
@@ -17,6 +16,7 @@ from pydantic import ValidationError
 from domain.errors import Conflict, ManifestError, PictureRejected
 from service.api.batch_models import UrlBatch
 from service.api.context import Context
+from service.api.idempotent import once_id
 from service.api.problem_kinds import kind
 from service.api.problems import Problem
 from service.api.security import Caller
@@ -73,7 +73,7 @@ async def receive(
     """Receive the batch in the body. Returns its id and the counts, None for one that an earlier try
     of this very request had made whole. Raises Problem."""
     work = await _work(request, context)
-    batch_id = _id_of(request)
+    batch_id = once_id(request, "b_") or new_batch_id()
     made = await in_long_thread(partial(_create, context, caller, batch_id))
     if not made:
         return batch_id, None
@@ -142,14 +142,6 @@ def _receive(request: Request, context: Context, batch_id: str, work: Work) -> R
             context.server.fetch_allow,
         )
         return work(desk, batch_id)
-
-
-def _id_of(request: Request) -> str:
-    """The same id for the same work: one that a killed process left half done is found again."""
-    mark = request.scope.get("state", {}).get("idempotency")
-    if mark is None:
-        return new_batch_id()
-    return f"b_{hashlib.sha256(str(mark[2]).encode()).hexdigest()[:24]}"
 
 
 def _create(context: Context, caller: Caller, batch_id: str) -> bool:
