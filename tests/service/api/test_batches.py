@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from preprocess.decode import encode_png
+from service.api import batch_intake
 from service.limits import Limits
 from service.store.access_log import AccessLog
 from service.store.batches import Batches
@@ -397,3 +398,32 @@ def test_the_description_shows_three_kinds_of_body(service: Service) -> None:
     kinds = drawn["paths"]["/v1/batches"]["post"]["requestBody"]["content"]
     assert list(kinds) == ["multipart/form-data", "application/zip", "application/json"]
     assert "$ref" not in str(kinds)
+
+
+ONCE = "b_" + "1" * 24
+
+
+@pytest.fixture
+def repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Requests are repeats of one whose process died before it answered."""
+    monkeypatch.setattr(batch_intake, "once_id", lambda _request, _prefix: ONCE)
+
+
+@pytest.mark.usefixtures("repeated")
+def test_a_request_repeated_after_its_process_died_half_way_begins_anew(service: Service) -> None:
+    batches = Batches(service.context.database)
+    batches.create("k", service.context.clock(), None, ONCE)
+    key = service.context.blobs.put(b"half")
+    batches.add_item({"batch_id": ONCE, "seq": 1, "name": "half", "blob": key, "state": "accepted"})
+    assert told(send(service.client, {"a.png": png(1)})) == [("a.png", "accepted", None)]
+    assert not service.context.blobs.exists(key)
+
+
+@pytest.mark.usefixtures("repeated")
+def test_a_request_repeated_after_its_process_died_before_the_answer_makes_nothing_twice(
+    service: Service,
+) -> None:
+    first = send(service.client, {"a.png": png(1)})
+    again = send(service.client, {"a.png": png(1)})
+    assert (first.json()["batch_id"], again.json()) == (ONCE, first.json())
+    assert len(service.client.get("/v1/batches").json()["items"]) == 1
