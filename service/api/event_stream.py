@@ -27,6 +27,8 @@ HEARTBEAT_S = 15.0
 PAGE = 200
 RETRY_MS = 2000
 """How long a browser waits before it connects again."""
+LOOK_S = 1.0
+"""How often a stream on which nothing happens asks whether the service is ending."""
 
 
 class Newest:
@@ -86,12 +88,14 @@ class Source(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Watching:
-    """How one stream is followed. ``longest_s`` ends it: the watcher connects again."""
+    """How one stream is followed. ``longest_s`` ends it, and so does ``ending``, which says that the
+    service is being stopped: the watcher connects again."""
 
     heartbeat_s: float = HEARTBEAT_S
     longest_s: float = 3600.0
     page: int = PAGE
     clock: Callable[[], float] = time.monotonic
+    ending: Callable[[], bool] = lambda: False
 
 
 async def stream(
@@ -101,7 +105,7 @@ async def stream(
     nothing happens for long. Ends when the run has ended and all is told."""
     ends_at = how.clock() + how.longest_s
     yield f"retry: {RETRY_MS}\n\n".encode()
-    while how.clock() < ends_at:
+    while how.clock() < ends_at and not how.ending():
         try:
             over, rows = await run_in_threadpool(_read, source, last_id, how.page)
         except LedgerError:
@@ -115,8 +119,18 @@ async def stream(
             continue
         if over:
             return
-        if not await newest.beyond(run_id, last_id, how.heartbeat_s):
+        if not await _news(newest, run_id, last_id, how):
             yield b": nothing new\n\n"
+
+
+async def _news(newest: Newest, run_id: str, last_id: int, how: Watching) -> bool:
+    """Wait for news until the next heartbeat is due, or until the service ends."""
+    left = how.heartbeat_s
+    while left > 0 and not how.ending():
+        if await newest.beyond(run_id, last_id, min(LOOK_S, left)):
+            return True
+        left -= LOOK_S
+    return False
 
 
 def _read(source: Source, last_id: int, limit: int) -> tuple[bool, Sequence[Row]]:

@@ -15,6 +15,7 @@ from service.api.event_stream import Newest, Row, Watching, stream
 from service.api.own_runs import RunId, RunToRead
 from service.api.problems import Busy, Problem, problems
 from service.api.security import in_thread
+from service.api.waiting import ending_of
 from service.store.events import Events
 from service.store.jobs import OVER, Jobs
 from service.store.readings import newest_events
@@ -57,7 +58,7 @@ class _Source:
     response_class=Response,
     responses={
         200: {
-            "description": "Server-sent events: `queued`, `running`, `progress`, and at the end"
+            "description": "Server-sent events: `queued`, `running`, `progress`, `note`, and at the end"
             " `done`, `failed` or `cancelled`. The stream ends after that.",
             # no type: OpenAPI 3.1 does not say whether it were the stream's or one event's
             "content": {MEDIA_TYPE: {"schema": {}, "example": _EXAMPLE}},
@@ -90,7 +91,7 @@ async def follow_run(
     watchers = _watchers(request, context)
     if watchers.count >= context.limits.max_streams:
         raise Busy("too many streams at a time", context.limits.busy_retry_s)
-    how = Watching(longest_s=context.limits.max_stream_s)
+    how = Watching(longest_s=context.limits.max_stream_s, ending=ending_of(request))
     return _Counted(watchers, stream(run_id, source, watchers.newest, last, how))
 
 

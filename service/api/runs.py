@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 from domain.errors import Conflict
 from service import presets
 from service.api.conditional import has_already, not_modified
-from service.api.context import Context, ContextOf
+from service.api.context import Context, ContextOf, context_of
 from service.api.idempotent import once_id
 from service.api.own_runs import Reader, RunId, RunToChange, RunToRead, Submitter
 from service.api.paging import Cursors, CursorText, PageSize, cut, link_next
@@ -21,7 +21,7 @@ from service.api.run_request import RunRequest, checked, plan_in
 from service.api.run_status import Run, State, status_of, tag_of
 from service.api.security import Caller, in_thread
 from service.api.tools import offers
-from service.api.waiting import PreferText, until, wait_in
+from service.api.waiting import PreferText, ending_of, until, wait_in
 from service.store.jobs import (
     CANCELLED,
     DONE,
@@ -103,7 +103,7 @@ async def create_run(
     run_id = once_id(request, "r_") or new_run_id()
     job = await in_thread(partial(_submit, context, caller, run_id, body))
     response.headers["Location"] = f"/v1/runs/{job['run_id']}"
-    run = await _followed(context, response, job["run_id"], prefer)
+    run = await _followed(request, response, job["run_id"], prefer)
     response.status_code = 200 if run.state in OVER else 202
     return run
 
@@ -125,14 +125,18 @@ def _submit(context: Context, caller: Caller, run_id: str, body: RunRequest) -> 
         return made
 
 
-async def _followed(context: Context, response: Response, run_id: str, prefer: str | None) -> Run:
+async def _followed(request: Request, response: Response, run_id: str, prefer: str | None) -> Run:
     """The run's status, after waiting for its end as long as ``Prefer`` asks."""
+    context = context_of(request)
     seconds = wait_in(prefer)
     if seconds is not None:
         response.headers["Preference-Applied"] = f"wait={seconds}"
     jobs = Jobs(context.database)
     job = await until(
-        partial(jobs.get, run_id), lambda row: row is None or row["state"] in OVER, seconds
+        partial(jobs.get, run_id),
+        lambda row: row is None or row["state"] in OVER,
+        seconds,
+        ending_of(request),
     )
     if job is None:
         raise Problem(404, "not-found", f"there is no run {run_id}")
@@ -189,7 +193,7 @@ async def get_run(
     prefer: PreferText = None,
 ) -> Any:
     """`Retry-After` is there until the run has ended."""
-    run = await _followed(context, response, run_id, prefer)
+    run = await _followed(request, response, run_id, prefer)
     tag = tag_of(run)
     kept = {n: response.headers[n] for n in ("Retry-After", "Preference-Applied") if n in response.headers}  # fmt: skip
     if has_already(request, tag):

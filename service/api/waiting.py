@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from typing import Annotated, TypeVar
 
-from fastapi import Header
+from fastapi import Header, Request
 
 from service.api.security import in_thread
 
@@ -36,16 +36,28 @@ def wait_in(prefer: str | None) -> int | None:
     return None
 
 
-async def until(look: Callable[[], T], ended: Callable[[T], bool], seconds: int | None) -> T:
-    """What ``look`` says when ``ended`` is true of it, or after ``seconds``. ``look`` is called in a
-    thread, and none is held while nothing happens."""
+def ending_of(request: Request) -> Callable[[], bool]:
+    """Whether the service that answers ``request`` is being stopped: whoever runs it puts the question
+    into ``app.state.ending``."""
+    found: Callable[[], bool] = getattr(request.app.state, "ending", lambda: False)
+    return found
+
+
+async def until(
+    look: Callable[[], T],
+    ended: Callable[[T], bool],
+    seconds: int | None,
+    ending: Callable[[], bool] = lambda: False,
+) -> T:
+    """What ``look`` says when ``ended`` is true of it, or after ``seconds``, or once the service is
+    ``ending``. ``look`` is called in a thread, and none is held while nothing happens."""
     loop = asyncio.get_running_loop()
     until_s = loop.time() + (seconds or 0)
     count = 0
     while True:
         found = await in_thread(look)
         left = until_s - loop.time()
-        if ended(found) or left <= 0:
+        if ended(found) or left <= 0 or ending():
             return found
         await asyncio.sleep(min(left, _PAUSES[min(count, len(_PAUSES) - 1)]))
         count += 1

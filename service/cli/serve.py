@@ -105,6 +105,7 @@ def _run(context: Context, listening: socket.socket, workers: int) -> None:
     app = create_app(context)
     host, port = listening.getsockname()[:2]
     serving = uvicorn.Server(server_config(app, host, port))
+    app.state.ending = lambda: serving.should_exit  # streams end then: nobody waits for them
 
     def end(_number: int, _frame: object) -> None:
         # before uvicorn listens to signals; after it has ended by one, it raises that once more

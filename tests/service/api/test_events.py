@@ -248,6 +248,13 @@ def test_a_stream_ends_after_its_longest_time_and_goes_on_where_it_was() -> None
     assert [i for i, _, _ in first + rest] == [1, 2, 3]
 
 
+def test_a_stream_ends_when_the_service_does_and_goes_on_at_the_next() -> None:
+    script, ending = Script(2, over=False), iter([False, False, False, True, True])
+    pieces = streamed(script, heartbeat_s=1000.0, ending=lambda: next(ending))
+    script.newest = lambda _runs: {}  # type: ignore[method-assign]
+    assert [i for i, _, _ in parsed(asyncio.run(everything(pieces)))] == [1, 2]
+
+
 def test_watchers_share_one_question_and_nobody_asks_when_all_are_gone() -> None:
     asked: list[int] = []
 
