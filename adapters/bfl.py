@@ -22,11 +22,11 @@ from pydantic import Field, field_validator, model_validator
 
 from adapters.contract import Adapter, ToolSpec
 from adapters.guard import EditEnded, failures_are_answers, one_line, read_settings
-from adapters.http_polling import Patience, Wait, patiently
-from adapters.http_wire import HttpSettings, Reply, Wire
-from adapters.mask_forms import mask_in
-from adapters.prompts import prompt_of
-from adapters.results import edited, facts, json_of
+from adapters.hosted.mask_forms import mask_in
+from adapters.hosted.prompts import prompt_of
+from adapters.over_http.polling import Patience, Wait, patiently
+from adapters.over_http.results import edited, facts, json_of
+from adapters.over_http.wire import HttpSettings, Reply, Wire
 from domain.edits import EditOutcome, EditRequest, Failed, Refused, Task
 from domain.sizing import SizeRule
 from domain.tools import Price

@@ -21,14 +21,14 @@ from uuid import uuid4
 from pydantic import Field
 
 from adapters.codec import mask_as_alpha, mask_png
-from adapters.comfyui_answers import done, read_picture, refusal_of_graph
-from adapters.comfyui_graph import Graph, MaskForm, load_graph
 from adapters.contract import Adapter, ToolSpec
-from adapters.diffusion_prompts import INPAINTING, SEEDS, prompt_for
+from adapters.diffusion.prompts import INPAINTING, SEEDS, prompt_for
 from adapters.guard import EditEnded, failures_are_answers, one_line, read_settings
-from adapters.http_polling import Patience, Wait, patiently
-from adapters.http_wire import HttpSettings, Reply, Wire
-from adapters.size_check import check_size
+from adapters.hosted.size_check import check_size
+from adapters.over_http.polling import Patience, Wait, patiently
+from adapters.over_http.wire import HttpSettings, Reply, Wire
+from adapters.web_ui.comfyui_answers import done, read_picture, refusal_of_graph
+from adapters.web_ui.comfyui_graph import Graph, MaskForm, load_graph
 from domain.edits import EditOutcome, EditRequest, Failed, Task
 from domain.errors import LikenessError
 from domain.sizing import SizeRule

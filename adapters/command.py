@@ -15,9 +15,9 @@ from typing import Annotated, Any, Self
 from pydantic import Field, model_validator
 
 from adapters.codec import size_note, write_png
-from adapters.command_process import Ended, run_program
 from adapters.contract import Adapter, MaskSupport, ToolSpec
 from adapters.guard import Settings, failures_are_answers, one_line, read_settings
+from adapters.local.command_process import Ended, run_program
 from domain.edits import Edited, EditOutcome, EditRequest, Failed, Refused, Task
 from domain.errors import LikenessError
 from domain.sizing import SizeRule

@@ -22,9 +22,9 @@ from pydantic import Field
 from adapters.codec import media_type_of
 from adapters.contract import Adapter, ToolSpec
 from adapters.guard import failures_are_answers, read_settings
-from adapters.http_wire import HttpSettings, Reply, Wire
-from adapters.prompts import prompt_of
-from adapters.results import edited, facts, json_of, picture_of
+from adapters.hosted.prompts import prompt_of
+from adapters.over_http.results import edited, facts, json_of, picture_of
+from adapters.over_http.wire import HttpSettings, Reply, Wire
 from domain.edits import EditOutcome, EditRequest, Failed, Refused, Task
 from domain.sizing import SizeRule
 from domain.tools import Price

@@ -17,15 +17,15 @@ from urllib.parse import quote
 from adapters.codec import media_type_of
 from adapters.contract import Adapter
 from adapters.guard import EditEnded, failures_are_answers, one_line, read_settings
-from adapters.http_polling import Patience, Wait, patiently
-from adapters.http_wire import Reply, Wire
-from adapters.mask_forms import mask_in
-from adapters.prompts import prompt_of
-from adapters.results import edited, json_of, picture_of
-from adapters.template_paths import look_up
-from adapters.template_rules import refusal_of
-from adapters.template_settings import SPEC, Poll, TemplateSettings, without_pictures
-from adapters.template_text import KEY, fill, fill_text, names_in, only_placeholder
+from adapters.hosted.mask_forms import mask_in
+from adapters.hosted.prompts import prompt_of
+from adapters.over_http.polling import Patience, Wait, patiently
+from adapters.over_http.results import edited, json_of, picture_of
+from adapters.over_http.wire import Reply, Wire
+from adapters.template.paths import look_up
+from adapters.template.rules import refusal_of
+from adapters.template.settings import SPEC, Poll, TemplateSettings, without_pictures
+from adapters.template.text import KEY, fill, fill_text, names_in, only_placeholder
 from domain.edits import EditOutcome, EditRequest, Failed
 
 __all__ = ["EXAMPLE", "FAKE", "SPEC", "build"]

@@ -2,7 +2,7 @@
 
 Such SDKs start in a low-power mode that scales pictures down in silence. So the mode is set with every
 edit and checked three ways: what the capabilities say is set, what the answer says was used, and
-whether the picture still holds detail that a scaled-down copy cannot (``mobile_detail``).
+whether the picture still holds detail that a scaled-down copy cannot (``phone.detail``).
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from uuid import uuid4
 
 from PIL import Image
 
-from adapters.adb import Adb
 from adapters.codec import media_type_of, read_rgb, write_png
 from adapters.contract import Adapter, ToolSpec
 from adapters.guard import EditEnded, failures_are_answers, one_line, read_settings
-from adapters.http_wire import Reply
-from adapters.mobile_answers import (
+from adapters.over_http.wire import Reply
+from adapters.phone.adb import Adb
+from adapters.phone.answers import (
     THROTTLED,
     Capabilities,
     facts_of,
@@ -30,12 +30,12 @@ from adapters.mobile_answers import (
     read_capabilities,
     size_of,
 )
-from adapters.mobile_detail import Detail, fine_detail
-from adapters.mobile_links import AdbLink, HttpLink, Link, PullLink
-from adapters.mobile_mode import doubt_of
-from adapters.mobile_nv21 import from_nv21, round_trip_error, to_nv21
-from adapters.mobile_pull import share
-from adapters.mobile_settings import HIGH, MobileSettings, unmet
+from adapters.phone.detail import Detail, fine_detail
+from adapters.phone.links import AdbLink, HttpLink, Link, PullLink
+from adapters.phone.mode import doubt_of
+from adapters.phone.nv21 import from_nv21, round_trip_error, to_nv21
+from adapters.phone.pull import share
+from adapters.phone.settings import HIGH, MobileSettings, unmet
 from domain.edits import Edited, EditOutcome, EditRequest, Failed, Task
 from domain.errors import LikenessError
 from domain.pictures import RgbPixels

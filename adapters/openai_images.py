@@ -22,10 +22,10 @@ from pydantic import Field
 from adapters.codec import mask_as_alpha, media_type_of, read_rgb
 from adapters.contract import Adapter, ToolSpec
 from adapters.guard import failures_are_answers, read_settings
-from adapters.http_wire import HttpSettings, Reply, Wire
-from adapters.openai_models import ANY_SIZE, KNOWN, Family, family_of, price_of
-from adapters.prompts import prompt_of
-from adapters.results import edited, facts, json_of, picture_of
+from adapters.hosted.openai_models import ANY_SIZE, KNOWN, Family, family_of, price_of
+from adapters.hosted.prompts import prompt_of
+from adapters.over_http.results import edited, facts, json_of, picture_of
+from adapters.over_http.wire import HttpSettings, Reply, Wire
 from domain.edits import Edited, EditOutcome, EditRequest, Failed, Refused, Task
 from domain.errors import LikenessError
 

@@ -13,7 +13,7 @@ from pydantic import model_validator
 
 from adapters.contract import Adapter, ToolSpec
 from adapters.guard import Settings, failures_are_answers, read_settings
-from adapters.precomputed_list import ResultList
+from adapters.local.precomputed_list import ResultList
 from domain.edits import Edited, EditOutcome, EditRequest, Failed, Task
 from domain.errors import LikenessError
 

@@ -21,13 +21,13 @@ from typing import Any
 from adapters.codec import media_type_of
 from adapters.contract import Adapter
 from adapters.guard import EditEnded, failures_are_answers, one_line, read_settings
-from adapters.http_polling import Patience, Wait, patiently
-from adapters.http_wire import Reply, Wire
-from adapters.mask_forms import mask_in
-from adapters.prompts import prompt_of
-from adapters.replicate_outcome import DONE, RUNNING, Wording, addresses
-from adapters.replicate_settings import MASKED, SPEC, ReplicateSettings
-from adapters.results import edited, facts, json_of, picture_of
+from adapters.hosted.mask_forms import mask_in
+from adapters.hosted.prompts import prompt_of
+from adapters.hosted.replicate_outcome import DONE, RUNNING, Wording, addresses
+from adapters.hosted.replicate_settings import MASKED, SPEC, ReplicateSettings
+from adapters.over_http.polling import Patience, Wait, patiently
+from adapters.over_http.results import edited, facts, json_of, picture_of
+from adapters.over_http.wire import Reply, Wire
 from domain.edits import EditOutcome, EditRequest, Failed, Refused
 
 __all__ = ["EXAMPLE", "FAKE", "SPEC", "build"]

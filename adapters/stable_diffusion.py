@@ -24,12 +24,12 @@ import numpy as np
 
 from adapters.codec import read_rgb, write_png
 from adapters.contract import Adapter, ToolSpec
-from adapters.diffusion_compositing import MaskPixels, composite, edge_figures
-from adapters.diffusion_loading import load_pipeline, pick_device
-from adapters.diffusion_painting import LEAST_SIDE, Canvas, Painted, paint
-from adapters.diffusion_prompts import SEEDS, prompt_for
-from adapters.diffusion_settings import DiffusionSettings
-from adapters.diffusion_source import Source, find_source
+from adapters.diffusion.compositing import MaskPixels, composite, edge_figures
+from adapters.diffusion.loading import load_pipeline, pick_device
+from adapters.diffusion.painting import LEAST_SIDE, Canvas, Painted, paint
+from adapters.diffusion.prompts import SEEDS, prompt_for
+from adapters.diffusion.settings import DiffusionSettings
+from adapters.diffusion.source import Source, find_source
 from adapters.guard import EditEnded, failures_are_answers, one_line, read_settings
 from domain.edits import Edited, EditOutcome, EditRequest, Failed, Refused, Task
 from domain.errors import LikenessError

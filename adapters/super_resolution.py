@@ -19,7 +19,7 @@ from pydantic import Field
 from adapters.codec import read_rgb, write_png
 from adapters.contract import Adapter, ToolSpec
 from adapters.guard import Settings, failures_are_answers, read_settings
-from adapters.super_resolution_process import Upscaler
+from adapters.local.super_resolution_process import Upscaler
 from domain.edits import Edited, EditOutcome, EditRequest, Failed, Task
 from domain.errors import ExtraMissing
 from domain.sizing import SizeRule

@@ -17,11 +17,17 @@ from pydantic import Field, SecretStr
 
 from adapters.codec import mask_png
 from adapters.contract import Adapter, ToolSpec
-from adapters.diffusion_prompts import INPAINTING, SEEDS, prompt_for
+from adapters.diffusion.prompts import INPAINTING, SEEDS, prompt_for
 from adapters.guard import EditEnded, failures_are_answers, read_settings
-from adapters.http_wire import HttpSettings, Reply, Wire
-from adapters.size_check import check_size
-from adapters.webui_answers import Checkpoint, find_checkpoint, read_answer, said_of, settle_fault
+from adapters.hosted.size_check import check_size
+from adapters.over_http.wire import HttpSettings, Reply, Wire
+from adapters.web_ui.webui_answers import (
+    Checkpoint,
+    find_checkpoint,
+    read_answer,
+    said_of,
+    settle_fault,
+)
 from domain.edits import EditOutcome, EditRequest, Failed, Task
 from domain.errors import LikenessError
 from domain.sizing import SizeRule

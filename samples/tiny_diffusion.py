@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from adapters.diffusion_quiet import quiet
+from adapters.diffusion.quiet import quiet
 from samples.tiny_single_file import original_names
 
 SEED = 20260901

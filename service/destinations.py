@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import adapters.contract
-from adapters.http_wire import HttpSettings, Wire
+from adapters.over_http.wire import HttpSettings, Wire
 
 
 @dataclass(frozen=True, slots=True)

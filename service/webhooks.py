@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from adapters.http_deliver import NotDelivered, check_target, deliver
+from adapters.over_http.deliver import NotDelivered, check_target, deliver
 from service.limits import Limits
 from service.store.deliveries import DONE, FAILED, Deliveries, message
 from service.store.events import instant

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from adapters.http_download import NotFetched, download
+from adapters.over_http.download import NotFetched, download
 from domain.errors import LikenessError
 from service.intake.manifest import MAX_COLUMNS, MAX_VALUE
 from service.intake.names import name_in_url, stored_name

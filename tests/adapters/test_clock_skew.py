@@ -7,7 +7,7 @@ from email.utils import formatdate
 import httpx
 import pytest
 
-from adapters.http_reply import clock_skew
+from adapters.over_http.reply import clock_skew
 
 BEGAN = 1_800_000_000.4
 

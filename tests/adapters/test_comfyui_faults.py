@@ -15,7 +15,7 @@ from pydantic import SecretStr
 
 from adapters.codec import write_png
 from adapters.comfyui import ComfySettings, ComfyTool
-from adapters.comfyui_graph import load_graph
+from adapters.web_ui.comfyui_graph import load_graph
 from domain.edits import Edited, EditOutcome, EditRequest, Failed, Task
 from domain.masks import Mask, MaskKind
 from service.fake_servers.contract import FakeServer

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from adapters.comfyui import build
-from adapters.comfyui_graph import load_graph
+from adapters.web_ui.comfyui_graph import load_graph
 from domain.errors import LikenessError
 
 VALUES = {

@@ -13,8 +13,8 @@ import pytest
 
 from adapters.codec import read_rgb, write_png
 from adapters.command import COPY
-from adapters.command_process import last_line
 from adapters.contract import build
+from adapters.local.command_process import last_line
 from domain.edits import Edited, EditOutcome, EditRequest, Failed, Refused, Task
 from domain.errors import LikenessError
 from domain.masks import Mask, MaskKind

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from adapters.diffusion_compositing import (
+from adapters.diffusion.compositing import (
     composite,
     drift,
     edge_figures,

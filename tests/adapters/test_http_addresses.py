@@ -11,7 +11,7 @@ import httpcore
 import httpx
 import pytest
 
-from adapters.http_addresses import (
+from adapters.over_http.addresses import (
     PublicOnly,
     _CheckedConnections,
     check_result_url,

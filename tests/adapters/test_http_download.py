@@ -14,7 +14,7 @@ from typing import Any
 import httpcore
 import pytest
 
-from adapters.http_download import NotFetched, download, is_allowed
+from adapters.over_http.download import NotFetched, download, is_allowed
 
 LIMIT = 1000
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from adapters.guard import EditEnded
-from adapters.http_polling import LONGEST, Patience, patiently
+from adapters.over_http.polling import LONGEST, Patience, patiently
 from domain.edits import Edited, EditOutcome, Failed, Refused
 
 

@@ -17,7 +17,7 @@ from pydantic import SecretStr
 from adapters.codec import write_png
 from adapters.guard import read_settings
 from adapters.http_template import EXAMPLE, HttpTemplate, build
-from adapters.template_settings import TemplateSettings
+from adapters.template.settings import TemplateSettings
 from domain.edits import Edited, EditRequest, Failed, Refused, Task
 from domain.errors import LikenessError
 from domain.masks import Mask, MaskKind
@@ -377,8 +377,8 @@ def test_a_rule_strikes_when_all_that_it_names_holds(
 def test_true_is_not_one_and_text_is_not_a_number() -> None:
     import httpx
 
-    from adapters.http_wire import Reply
-    from adapters.template_rules import RefusalRule
+    from adapters.over_http.wire import Reply
+    from adapters.template.rules import RefusalRule
 
     body = {"blocked": True, "count": 1, "word": "1"}
     reply = Reply(200, httpx.Headers(), json.dumps(body).encode(), 0, None, "")

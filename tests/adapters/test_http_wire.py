@@ -18,8 +18,8 @@ import pytest
 from pydantic import SecretStr
 
 from adapters.guard import EditEnded, read_settings
-from adapters.http_body import TooLarge, Unreadable, _Unpacker
-from adapters.http_wire import HttpSettings, Reply, Wire
+from adapters.over_http.body import TooLarge, Unreadable, _Unpacker
+from adapters.over_http.wire import HttpSettings, Reply, Wire
 from domain.edits import Failed
 from domain.errors import LikenessError
 
@@ -242,7 +242,7 @@ def test_a_trickle_ends_when_the_whole_time_is_up(
     server.answers = [answer(bytes(1000))]
     slow = make(server.url, total_s=5)
     ticks = iter([0.0, 6.0])
-    monkeypatch.setattr("adapters.http_wire.time.monotonic", lambda: next(ticks, 9.0))
+    monkeypatch.setattr("adapters.over_http.wire.time.monotonic", lambda: next(ticks, 9.0))
     failed = ended(lambda: slow.send("GET", "a"))
     slow.close()
     assert failed.reason == "the answer was not complete after 5 s"

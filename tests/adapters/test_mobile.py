@@ -17,8 +17,8 @@ from pydantic import SecretStr
 from adapters import mobile
 from adapters.codec import read_rgb, write_png
 from adapters.contract import Adapter
-from adapters.mobile_answers import THROTTLED
-from adapters.mobile_nv21 import to_nv21
+from adapters.phone.answers import THROTTLED
+from adapters.phone.nv21 import to_nv21
 from domain.edits import Edited, EditOutcome, Failed, Refused
 from domain.errors import LikenessError
 from domain.pictures import Picture

@@ -13,8 +13,8 @@ import pytest
 from pydantic import SecretStr
 
 from adapters import mobile
-from adapters.adb import Adb, _choose
 from adapters.contract import Adapter
+from adapters.phone.adb import Adb, _choose
 from domain.edits import Edited, Failed
 from domain.errors import LikenessError
 from service.fake_servers.contract import KEY, FakeServer, start

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from adapters.codec import read_rgb
-from adapters.mobile_detail import LEAST, Detail, fine_detail
+from adapters.phone.detail import LEAST, Detail, fine_detail
 from domain.pictures import Picture, RgbPixels
 from domain.sizing import SizeRule
 from preprocess.crop import fit_to_tool, grow_box

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from adapters.mobile_nv21 import from_nv21, round_trip_error, to_nv21
+from adapters.phone.nv21 import from_nv21, round_trip_error, to_nv21
 
 
 def noise(width: int = 64, height: int = 48) -> np.ndarray:

@@ -15,8 +15,8 @@ from pydantic import SecretStr
 from adapters import mobile
 from adapters.contract import Adapter
 from adapters.guard import EditEnded
-from adapters.mobile_links import PullLink
-from adapters.mobile_pull import Job, PullHost
+from adapters.phone.links import PullLink
+from adapters.phone.pull import Job, PullHost
 from domain.edits import Edited, Failed
 from domain.errors import LikenessError
 from service.phone_agent.agent import PhoneAgent

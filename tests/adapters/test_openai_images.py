@@ -20,7 +20,7 @@ from adapters import openai_images
 from adapters.codec import read_rgb, write_png
 from adapters.contract import Adapter
 from adapters.contract import build as build_tool
-from adapters.prompts import DEFAULT_PROMPTS
+from adapters.hosted.prompts import DEFAULT_PROMPTS
 from domain.edits import Edited, EditRequest, Failed, Refused, Task
 from domain.errors import LikenessError
 from domain.masks import Mask, MaskKind

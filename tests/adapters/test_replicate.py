@@ -16,9 +16,9 @@ from pydantic import SecretStr
 
 from adapters.codec import write_png
 from adapters.guard import read_settings
+from adapters.hosted.replicate_outcome import Wording, addresses
+from adapters.hosted.replicate_settings import ReplicateSettings
 from adapters.replicate import EXAMPLE, Replicate, build
-from adapters.replicate_outcome import Wording, addresses
-from adapters.replicate_settings import ReplicateSettings
 from domain.edits import Edited, EditRequest, Failed, Refused, Task
 from domain.errors import LikenessError
 from domain.masks import Mask, MaskKind

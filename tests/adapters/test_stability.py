@@ -20,7 +20,7 @@ from pydantic import SecretStr
 from adapters import stability
 from adapters.codec import read_rgb, write_png
 from adapters.contract import Adapter, build
-from adapters.prompts import DEFAULT_PROMPTS
+from adapters.hosted.prompts import DEFAULT_PROMPTS
 from domain.edits import Edited, EditRequest, Failed, Refused, Task
 from domain.errors import LikenessError
 from domain.masks import Mask, MaskKind

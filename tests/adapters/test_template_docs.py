@@ -34,9 +34,9 @@ def test_every_example_of_the_page_builds_and_can_do_its_tasks(name: str) -> Non
 @pytest.mark.parametrize("name", ["replicate", "bfl", "http_template"])
 def test_every_setting_that_the_page_names_exists_and_every_own_one_is_named(name: str) -> None:
     from adapters.bfl import BflSettings
-    from adapters.http_wire import HttpSettings
-    from adapters.replicate_settings import ReplicateSettings
-    from adapters.template_settings import TemplateSettings
+    from adapters.hosted.replicate_settings import ReplicateSettings
+    from adapters.over_http.wire import HttpSettings
+    from adapters.template.settings import TemplateSettings
 
     models = {"replicate": ReplicateSettings, "bfl": BflSettings, "http_template": TemplateSettings}
     page = (PAGES / f"{name}.md").read_text(encoding="utf-8")

@@ -15,8 +15,8 @@ from PIL import Image
 from pydantic import SecretStr
 
 from adapters.codec import read_rgb, write_png
+from adapters.web_ui.webui_answers import _another_model, find_checkpoint
 from adapters.webui import WebuiTool, build
-from adapters.webui_answers import _another_model, find_checkpoint
 from domain.edits import Edited, EditOutcome, EditRequest, Failed, Task
 from domain.masks import Mask, MaskKind
 from service.fake_servers.contract import FakeServer

@@ -18,8 +18,8 @@ import pytest
 import yaml
 from starlette.testclient import TestClient
 
-from adapters.mobile_pull import Job as HostJob
-from adapters.mobile_pull import PullHost
+from adapters.phone.pull import Job as HostJob
+from adapters.phone.pull import PullHost
 from domain.errors import LikenessError
 from domain.faces import Face
 from domain.pictures import Picture

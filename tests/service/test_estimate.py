@@ -13,7 +13,7 @@ from pydantic import SecretStr
 
 import adapters.contract
 from adapters.contract import ToolSpec
-from adapters.http_wire import HttpSettings, Wire
+from adapters.over_http.wire import HttpSettings, Wire
 from domain.edits import Task
 from domain.errors import LikenessError
 from domain.sizing import SizeRule

@@ -32,7 +32,7 @@ CARELESS = '''
 import httpx
 
 from adapters.contract import ToolSpec
-from adapters.http_wire import HttpSettings
+from adapters.over_http.wire import HttpSettings
 from adapters.guard import read_settings
 from domain.edits import Edited, Failed, Refused, Task
 

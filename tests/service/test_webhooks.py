@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from adapters.http_deliver import NotDelivered, deliver
+from adapters.over_http.deliver import NotDelivered, deliver
 from domain.errors import LikenessError
 from service import webhooks
 from service.limits import Limits

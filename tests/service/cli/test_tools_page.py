@@ -9,7 +9,7 @@ from typing import Any
 import typer
 
 import adapters.contract
-from adapters.http_wire import HttpSettings
+from adapters.over_http.wire import HttpSettings
 from domain.plan import ToolChoice
 from service.cli import audit as audit_command
 from service.cli import tools as tools_command

@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 
 import pytest
 
-from adapters.http_download import NotFetched
+from adapters.over_http.download import NotFetched
 from domain.errors import LikenessError
 from service.intake import url_list
 from service.intake.url_list import GAP_S, PER_HOST, Fetched, FetchLimits, Wanted, fetch_all

@@ -9,7 +9,7 @@ from dataclasses import fields, replace
 
 import pytest
 
-from adapters.http_wire import SKEW_WORTH_SAYING
+from adapters.over_http.wire import SKEW_WORTH_SAYING
 from domain.plan import ToolPrice
 from domain.verdicts import GroupEstimate, Verdict, VerdictKind
 from metrics.contract import MetricSpec

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from adapters.diffusion_settings import DiffusionSettings
+from adapters.diffusion.settings import DiffusionSettings
 from adapters.guard import one_line
 from domain.errors import LikenessError
 

@@ -6,9 +6,9 @@ import contextlib
 from collections.abc import Mapping
 from typing import Any
 
-from adapters.diffusion_quiet import quiet
-from adapters.diffusion_settings import DiffusionSettings
-from adapters.diffusion_source import Source
+from adapters.diffusion.quiet import quiet
+from adapters.diffusion.settings import DiffusionSettings
+from adapters.diffusion.source import Source
 from domain.errors import LikenessError
 
 SCHEDULERS: Mapping[str, tuple[str, Mapping[str, Any]]] = {

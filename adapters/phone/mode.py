@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from adapters.mobile_answers import size_of
-from adapters.mobile_detail import LEAST, Detail
-from adapters.mobile_settings import HIGH
+from adapters.phone.answers import size_of
+from adapters.phone.detail import LEAST, Detail
+from adapters.phone.settings import HIGH
 
 
 def doubt_of(asked: str, facts: Mapping[str, Any], detail: Detail, size: tuple[int, int]) -> str:

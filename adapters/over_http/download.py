@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 import httpcore
 import httpx
 
-from adapters.http_addresses import _CheckedConnections, origin_of
+from adapters.over_http.addresses import _CheckedConnections, origin_of
 from domain.errors import LikenessError
 from domain.urls import check_url
 

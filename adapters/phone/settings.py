@@ -7,8 +7,8 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from adapters.guard import Settings, one_line
-from adapters.http_wire import HttpSettings
-from adapters.mobile_answers import Capabilities
+from adapters.over_http.wire import HttpSettings
+from adapters.phone.answers import Capabilities
 from domain.errors import did_you_mean
 
 HIGH = "HIGH_ACCURACY"

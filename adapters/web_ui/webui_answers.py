@@ -10,8 +10,8 @@ from typing import Any
 
 from adapters.codec import is_black
 from adapters.guard import one_line
-from adapters.http_wire import Reply, Wire
-from adapters.results import edited, facts, json_of, picture_of
+from adapters.over_http.results import edited, facts, json_of, picture_of
+from adapters.over_http.wire import Reply, Wire
 from domain.edits import Edited, EditRequest, Failed
 
 RETURNED = (

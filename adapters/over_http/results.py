@@ -12,7 +12,7 @@ from typing import Any
 
 from adapters.codec import media_type_of, size_note
 from adapters.guard import EditEnded
-from adapters.http_wire import Reply, Wire
+from adapters.over_http.wire import Reply, Wire
 from domain.edits import Edited, EditRequest, Failed
 
 Meta = Mapping[str, Any]

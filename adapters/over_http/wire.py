@@ -21,11 +21,11 @@ import httpx
 from pydantic import Field, SecretStr, field_validator, model_validator
 
 from adapters.guard import EditEnded, Settings, one_line
-from adapters.http_addresses import PublicOnly, check_result_url, may_have_key, origin_of
-from adapters.http_body import ACCEPTED, TooLarge, Unreadable, read_body
-from adapters.http_reply import TEXT_BYTES, Reply, broken, clock_skew
-from adapters.http_retry import is_retryable, named_wait
-from adapters.redaction import redact
+from adapters.over_http.addresses import PublicOnly, check_result_url, may_have_key, origin_of
+from adapters.over_http.body import ACCEPTED, TooLarge, Unreadable, read_body
+from adapters.over_http.redaction import redact
+from adapters.over_http.reply import TEXT_BYTES, Reply, broken, clock_skew
+from adapters.over_http.retry import is_retryable, named_wait
 from domain.edits import Failed
 from domain.errors import LikenessError
 from domain.urls import check_url

@@ -11,11 +11,11 @@ from pydantic import Field, field_validator, model_validator
 
 from adapters.contract import MaskSupport, ToolSpec
 from adapters.guard import Settings
-from adapters.http_wire import HttpSettings
-from adapters.mask_forms import MaskForm
-from adapters.template_paths import JsonPath
-from adapters.template_rules import RefusalRule
-from adapters.template_text import ENCODED, FILES, KEY, TEXTS, check_names, fill, names_in
+from adapters.hosted.mask_forms import MaskForm
+from adapters.over_http.wire import HttpSettings
+from adapters.template.paths import JsonPath
+from adapters.template.rules import RefusalRule
+from adapters.template.text import ENCODED, FILES, KEY, TEXTS, check_names, fill, names_in
 from domain.edits import Task
 from domain.sizing import SizeRule
 

@@ -65,9 +65,9 @@ class Upscaler:
             self._end()
 
     def _begin(self) -> subprocess.Popen[bytes]:
-        root = Path(__file__).resolve().parents[1]
+        root = Path(__file__).resolve().parents[2]
         return subprocess.Popen(  # noqa: S603 - our own module, no shell
-            [sys.executable, "-m", "adapters.super_resolution_process", *self._arguments],
+            [sys.executable, "-m", "adapters.local.super_resolution_process", *self._arguments],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=root,
         )  # fmt: skip
 

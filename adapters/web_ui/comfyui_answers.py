@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from adapters.codec import is_black
-from adapters.comfyui_graph import Graph
 from adapters.guard import EditEnded, one_line
-from adapters.http_wire import Reply, Wire
-from adapters.results import edited
+from adapters.over_http.results import edited
+from adapters.over_http.wire import Reply, Wire
+from adapters.web_ui.comfyui_graph import Graph
 from domain.edits import Edited, EditRequest, Failed
 
 

@@ -10,8 +10,8 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, model_validator
 
 from adapters.guard import Settings, one_line
-from adapters.http_wire import Reply, Wire
-from adapters.template_paths import JsonPath, check_path, look_up
+from adapters.over_http.wire import Reply, Wire
+from adapters.template.paths import JsonPath, check_path, look_up
 from domain.edits import Refused
 
 

@@ -9,8 +9,8 @@ from typing import Annotated, Any, Self
 from pydantic import Field, field_validator, model_validator
 
 from adapters.contract import MaskSupport, ToolSpec
-from adapters.http_wire import HttpSettings
-from adapters.mask_forms import MaskForm
+from adapters.hosted.mask_forms import MaskForm
+from adapters.over_http.wire import HttpSettings
 from domain.edits import Task
 from domain.sizing import SizeRule
 from domain.tools import RateLimit

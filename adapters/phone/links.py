@@ -8,11 +8,11 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Protocol
 
-from adapters.adb import Adb
 from adapters.guard import EditEnded, one_line
-from adapters.http_wire import HttpSettings, Reply, Wire
-from adapters.mobile_pull import Job, PullHost, release
-from adapters.redaction import redact
+from adapters.over_http.redaction import redact
+from adapters.over_http.wire import HttpSettings, Reply, Wire
+from adapters.phone.adb import Adb
+from adapters.phone.pull import Job, PullHost, release
 from domain.edits import Failed
 from domain.errors import LikenessError
 

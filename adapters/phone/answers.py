@@ -9,9 +9,9 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from adapters.guard import one_line
-from adapters.http_retry import is_retryable, named_wait
-from adapters.http_wire import STOP_STATUSES, Reply
-from adapters.mobile_links import LOST, Link
+from adapters.over_http.retry import is_retryable, named_wait
+from adapters.over_http.wire import STOP_STATUSES, Reply
+from adapters.phone.links import LOST, Link
 from domain.edits import Failed, Refused
 from domain.errors import LikenessError
 

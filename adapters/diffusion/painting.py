@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from adapters.diffusion_compositing import MaskPixels, pad_to_multiple
-from adapters.diffusion_quiet import quiet
-from adapters.diffusion_settings import DiffusionSettings
+from adapters.diffusion.compositing import MaskPixels, pad_to_multiple
+from adapters.diffusion.quiet import quiet
+from adapters.diffusion.settings import DiffusionSettings
 from domain.pictures import RgbPixels
 
 LEAST_SIDE = 64

@@ -26,7 +26,7 @@ from uuid import uuid4
 import httpx
 
 from adapters.guard import EditEnded, one_line
-from adapters.http_wire import Reply
+from adapters.over_http.wire import Reply
 from domain.edits import Failed
 from domain.errors import LikenessError
 

@@ -9,8 +9,8 @@ from collections.abc import Callable, Collection, Mapping
 
 import httpx
 
-from adapters.http_addresses import _CheckedConnections
-from adapters.http_download import _check, _client, _root, _Timed, is_allowed
+from adapters.over_http.addresses import _CheckedConnections
+from adapters.over_http.download import _check, _client, _root, _Timed, is_allowed
 from domain.errors import LikenessError
 
 

@@ -10,8 +10,8 @@ import os
 import subprocess
 from collections.abc import Sequence
 
-from adapters.command_process import KEPT_ENVIRONMENT
 from adapters.guard import one_line
+from adapters.local.command_process import KEPT_ENVIRONMENT
 from domain.errors import LikenessError
 
 LIMIT_S = 30.0

@@ -1,0 +1,1 @@
+"""What hosted makers' tools share, and the parts of single ones."""
