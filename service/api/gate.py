@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, FastAPI, File, Form, Request, Response, UploadFile
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, WithJsonSchema
 from starlette.requests import ClientDisconnect
 
 from service import settings
@@ -162,6 +162,7 @@ async def decide_on_pair(
     *,
     mask: Annotated[
         UploadFile | None,
+        WithJsonSchema({"type": "string", "format": "binary"}),  # a form has no null to send
         File(description="Black and white, the original's size; white where the tool was to edit."),
     ] = None,
     profile: Annotated[
