@@ -22,6 +22,8 @@ _answers: Counter[str] = Counter()
 def before_call(context: Any, case: Any, kwargs: Any) -> None:
     """Put a good body into a case, its other parts stay."""
     label = case.operation.label
+    if case.method.upper() != label.partition(" ")[0]:
+        return  # a method that there is none of
     _seen[label] += 1
     if _seen[label] % 3:
         return

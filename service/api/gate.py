@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, FastAPI, File, Form, Request, Response, UploadFile
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, WithJsonSchema
 from starlette.requests import ClientDisconnect
 
 from service import settings
@@ -77,18 +77,23 @@ class GateDecision(BaseModel):
     )
 
 
-EXAMPLE: dict[str, Any] = {
-    "outcome": "measured",
-    "reason": None,
-    "engine": "mediapipe",
-    "metrics": {"flrr": {"value": 100.0, "unit": "%", "status": "measured"}},
-    "regions": {},
-    "health": {
-        "score": 97.2, "decision": "pass", "profile": "document", "min_score": 85.0, "reasons": [],
-    },
-    "profiles": {},
-    "warnings": [],
+_SAID = "no face in the edit: no face found"
+_HEALTH = {
+    "score": 0.0, "decision": "fail", "profile": "document", "min_score": 85.0, "reasons": [_SAID],
 }  # fmt: skip
+EXAMPLE: dict[str, Any] = {
+    "outcome": "face_lost",
+    "reason": _SAID,
+    "engine": "mediapipe",
+    "metrics": {
+        "flrr": {"value": 0.0, "unit": "%", "status": "measured", "reason": "face_lost"},
+    },
+    "regions": {},
+    "health": _HEALTH,
+    "profiles": {"document": _HEALTH},
+    "warnings": [],
+}
+"""Without a null in it: the framework leaves those out of its description."""
 
 
 class Gate:
@@ -157,6 +162,7 @@ async def decide_on_pair(
     *,
     mask: Annotated[
         UploadFile | None,
+        WithJsonSchema({"type": "string", "format": "binary"}),  # a form has no null to send
         File(description="Black and white, the original's size; white where the tool was to edit."),
     ] = None,
     profile: Annotated[

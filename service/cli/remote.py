@@ -184,7 +184,7 @@ class RemoteAudit:
         listed = self._server.files(run_id)
         for file in listed:
             # a name is the server's word: nothing but a plain name may become a file here
-            if Path(file.name).name != file.name or file.name.startswith("."):
+            if not file.name or Path(file.name).name != file.name or file.name.startswith("."):
                 raise LikenessError(f"{self._server.url}: names a file that is none: {file.name!r}")
         return {f.name: self._server.save_file(run_id, f, self._out / f.name) for f in listed}
 

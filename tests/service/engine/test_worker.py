@@ -155,6 +155,15 @@ def test_a_full_disk_is_waited_for(bench: Bench, played: Played) -> None:
     assert state(bench, run_id) == ("done", None)
 
 
+def test_a_disk_that_is_full_amid_the_work_is_waited_for(bench: Bench, played: Played) -> None:
+    full = OSError(errno.ENOSPC, "No space left on device")
+    played.steps = [later(full), later(full)]
+    run_id = submit(bench.database, batch(bench))
+    said = work(bench)
+    assert state(bench, run_id) == ("done", None)
+    assert sum("No space left on device" in line for line in said) == 2
+
+
 def test_a_worker_that_lost_its_run_leaves_it_alone(bench: Bench, played: Played) -> None:
     run_id, jobs = submit(bench.database, batch(bench)), Jobs(bench.database)
 
