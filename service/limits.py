@@ -168,7 +168,7 @@ class Limits:
         """The most bytes that a request's body may have, by where it goes and what it says it is."""
         if media_type in ("multipart/form-data", "application/zip", "application/x-zip-compressed"):
             if path.startswith("/v1/gate"):
-                return 2 * self.max_file_bytes + MB
+                return 3 * self.max_file_bytes + MB
             return self.max_batch_bytes
         return self.max_json_bytes
 
