@@ -26,6 +26,9 @@ CONNECT_S = 5
 STATEMENT_S = 60
 LOCK_S = 10.0
 """How long one waits for another's lock before StoreUnavailable says so."""
+SQLITE_LOCK_S = 30.0
+"""The same for SQLite, whose waiters ask again and again instead of queueing: on a busy machine one
+may be passed over many times."""
 _POSTGRES: dict[str, Any] = {
     "connect_timeout": CONNECT_S,
     "application_name": "likeness",
@@ -44,7 +47,7 @@ _POSTGRES: dict[str, Any] = {
 class Database:
     """A pool of connections. Safe to use from several threads; not across a fork."""
 
-    def __init__(self, url: str | URL, lock_s: float = LOCK_S) -> None:
+    def __init__(self, url: str | URL, lock_s: float = SQLITE_LOCK_S) -> None:
         """``url`` is ``sqlite:///FILE`` or ``postgresql://USER:PASSWORD@HOST/NAME``. Nothing is
         connected yet. Raises LedgerError for any other kind of URL."""
         parsed = _parse(url)
