@@ -146,7 +146,7 @@ def test_sqlite_is_set_up_to_survive_power_cuts_and_to_check_keys(file: Path) ->
     with closing(Database(f"sqlite:///{file}")) as database, database.read() as link:
         asked = ("journal_mode", "synchronous", "foreign_keys", "busy_timeout")
         found = [link.exec_driver_sql(f"PRAGMA {name}").scalar() for name in asked]
-    assert found == ["wal", 2, 1, 10_000]
+    assert found == ["wal", 2, 1, 30_000]
 
 
 def test_a_file_that_is_locked_too_long_is_unavailable_and_then_not(file: Path) -> None:
