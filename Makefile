@@ -13,7 +13,7 @@ export NUMEXPR_NUM_THREADS := 1
 export LIKENESS_DATA
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help demo test lint bench validity findings setup setup-dev clean
+.PHONY: help demo test lint bench validity findings soak setup setup-dev clean
 
 help:
 	@echo "make demo      audit the sample portraits and write a report (out/demo)"
@@ -21,6 +21,7 @@ help:
 	@echo "make bench     speed of a pair, scaling, memory"
 	@echo "make validity  do the figures measure what they say, on real portraits"
 	@echo "make findings  audit eight tools on the London portraits and check what the report must show"
+	@echo "make soak      load, kills and faults against the real service (about half an hour; QUICK=1: ten minutes)"
 	@echo "make lint      lint, types and layers alone"
 	@echo "make setup     only the set-up that demo does; setup-dev: the one that test does"
 	@echo "make clean     remove .venv, caches and out/"
@@ -45,6 +46,17 @@ validity: setup-dev
 
 findings: setup-dev
 	@$(BIN)/python docs/findings/real_tools.py
+
+ifdef QUICK
+SOAKS := "gate_load --pairs 40 --seconds 30" "batch --pictures 200" "kills --moments 3" \
+	"faults --seconds 8" "hostile --every 10" "fuzz --examples 5"
+else
+SOAKS := gate_load batch kills faults hostile fuzz
+endif
+
+soak: setup-dev
+	@missed=0; for soak in $(SOAKS); do set -- $$soak; name=$$1; shift; echo "== docs/soak/$$name.py $$*"; \
+		$(BIN)/python docs/soak/$$name.py "$$@" || missed=1; done; exit $$missed
 
 setup:
 	@scripts/setup.sh run

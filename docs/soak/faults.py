@@ -9,6 +9,7 @@ line of JSON; exits 1 when a promise is missed.
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import shutil
 import sqlite3
@@ -38,7 +39,7 @@ def suffer(
     """One fault for so many seconds, amid a run and under questions."""
     prober = Prober(there, number)
     prober.begin_run()
-    with fault(), prober.asking():
+    with prober.asking(), fault():
         time.sleep(seconds)
     try:
         took = prober.recovered(RECOVER_S)
@@ -116,11 +117,21 @@ def stopped(store: list[S3]) -> Iterator[None]:
 class Faults:
     """Each by its name; those that share a service are done in turn on the same one."""
 
-    def __init__(self, seconds: float, only: list[str], nice: int) -> None:
+    def __init__(self, seconds: float, only: list[str], nice: int = 0) -> None:
         self._seconds, self._only, self._nice = seconds, only, nice
         self.facts: dict[str, Any] = {}
         self.missed: list[str] = []
         self._number = 0
+
+    def all(self) -> None:
+        """Those that are wanted, in turn."""
+        logging.getLogger("werkzeug").setLevel(logging.ERROR)  # the S3 server's many lines
+        if self.wanted("disk full"):
+            self.on_a_small_disk()
+        if self.wanted("sqlite locked", "folder gone"):
+            self.on_sqlite()
+        if self.wanted("postgres stopped", "postgres frozen", "s3 gone"):
+            self.on_postgres()
 
     def wanted(self, *names: str) -> bool:
         """Whether one of them is to be done."""
@@ -188,12 +199,7 @@ def main() -> int:
         return subprocess.run(line, check=False).returncode
     rig.on_signals()
     faults = Faults(chosen.seconds, chosen.only, chosen.nice)
-    if faults.wanted("disk full"):
-        faults.on_a_small_disk()
-    if faults.wanted("sqlite locked", "folder gone"):
-        faults.on_sqlite()
-    if faults.wanted("postgres stopped", "postgres frozen", "s3 gone"):
-        faults.on_postgres()
+    faults.all()
     return rig.finish("faults", {"seconds": chosen.seconds, **faults.facts}, faults.missed)
 
 

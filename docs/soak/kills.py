@@ -38,7 +38,8 @@ SENDERS = 4
 MOST_RUNS = 10
 """Of one sender."""
 PAUSE_S = (4.0, 16.0)
-DRAIN_S = 900.0
+DRAIN_S = 600.0
+CALL_S = 1.0
 Kill = Callable[[], bool]
 
 
@@ -67,7 +68,9 @@ def send(there: rig.Stand, told: Told, over: threading.Event, turn: random.Rando
             number = told.number()
             try:
                 run_id = send_one(client, told, number)
-                follower = threading.Thread(target=follow, args=(client, told, run_id, number))
+                follower = threading.Thread(
+                    target=follow, args=(client, told, run_id, number), daemon=True
+                )
                 follower.start()
                 followers.append(follower)
             except LikenessError as error:
@@ -127,20 +130,17 @@ def kill_a_worker(there: rig.Stand, turn: random.Random) -> bool:
         return False
 
 
-def campaign(kind: str, moments: int, seed: int, nice: int = 0) -> tuple[dict[str, Any], list[str]]:
+def campaign(
+    kind: str, moments: int, seed: int, nice: int = 0, senders: int = SENDERS
+) -> tuple[dict[str, Any], list[str]]:
     """The whole of it on one kind of database: figures, and the promises missed."""
-    began, told, over = time.monotonic(), Told(), threading.Event()
+    began, told = time.monotonic(), Told()
     with ExitStack() as ends:
         home = ends.enter_context(rig.folder())
         server = ends.enter_context(closing(Postgres(home / "pg"))) if kind == "postgres" else None
+        url = server.url if server else None
         there = ends.enter_context(
-            rig.stand(
-                home / "home",
-                database=server.url if server else None,
-                beside=1,
-                call_s=0.4,
-                nice=nice,
-            )
+            rig.stand(home / "home", database=url, beside=1, call_s=CALL_S, nice=nice)
         )
         turn = random.Random(seed + 1)
         kills: dict[str, Kill] = {
@@ -149,26 +149,34 @@ def campaign(kind: str, moments: int, seed: int, nice: int = 0) -> tuple[dict[st
         }
         if server is not None:
             kills["database"] = lambda: server.kill() if turn.random() < 0.6 else server.kill_one()
-        senders = [
-            threading.Thread(target=send, args=(there, told, over, random.Random(seed + i)))
-            for i in range(SENDERS)
-        ]
-        for sender in senders:
-            sender.start()
-        try:
-            done = kill_all(kills, moments, seed)
-        finally:
-            over.set()
-            ends_at = time.monotonic() + DRAIN_S
-            for sender in senders:
-                sender.join(max(0.1, ends_at - time.monotonic()))
-        late = [s for s in senders if s.is_alive()]
-        missed = [f"{len(late)} clients wait in vain"] if late else []
+        done, late = amid_traffic(there, told, senders, lambda: kill_all(kills, moments, seed))
         facts = {"kills": dict(done), "answers": dict(there.watch.statuses)}
         found, wrong = compare(there, told)
-        missed += [*told.failed, *there.watch.wrong, *wrong]
+    missed = [f"{late} clients wait in vain"] if late else []
+    missed += [*told.failed, *there.watch.wrong, *wrong]
     missed += [f"a process was left behind: {p}" for p in rig.left_behind(home / "home")]
     return {**facts, **found, "seconds": round(time.monotonic() - began)}, missed
+
+
+def amid_traffic(
+    there: rig.Stand, told: Told, senders: int, step: Callable[[], Counter[str]]
+) -> tuple[Counter[str], int]:
+    """Do ``step`` while clients send; and how many of them have not come to an end long after."""
+    over = threading.Event()
+    clients = [
+        threading.Thread(target=send, args=(there, told, over, random.Random(n)), daemon=True)
+        for n in range(senders)
+    ]
+    for client in clients:
+        client.start()
+    try:
+        done = step()
+    finally:
+        over.set()
+        ends_at = time.monotonic() + DRAIN_S
+        for client in clients:
+            client.join(max(0.1, ends_at - time.monotonic()))
+    return done, sum(c.is_alive() for c in clients)
 
 
 def compare(there: rig.Stand, told: Told) -> tuple[dict[str, Any], list[str]]:
