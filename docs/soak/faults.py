@@ -25,6 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from docs.soak import rig
 from docs.soak.postgres import Postgres
 from docs.soak.probing import Prober
+from service.store.database import SQLITE_LOCK_S
 from tests.service.store.conftest import S3
 
 DISK = "256m"
@@ -34,9 +35,10 @@ Fault = Callable[[], AbstractContextManager[object]]
 
 
 def suffer(
-    there: rig.Stand, fault: Fault, seconds: float, number: int
+    there: rig.Stand, fault: Fault, seconds: float, number: int, told: bool
 ) -> tuple[dict[str, Any], list[str]]:
-    """One fault for so many seconds, amid a run and under questions."""
+    """One fault for so many seconds, amid a run and under questions. ``told``: something must be
+    answered 503; a fault shorter than the service's own patience need not be."""
     prober = Prober(there, number)
     prober.begin_run()
     with prober.asking(), fault():
@@ -47,7 +49,7 @@ def suffer(
         return dict(prober.facts()), [*prober.seen.missed, str(error)]
     facts = {**prober.facts(), "recovered_s": round(took, 1), "runs": len(prober.seen.runs)}
     said = [s for c in prober.seen.statuses.values() for s in c]
-    if "503" not in said:
+    if told and "503" not in said:
         prober.seen.missed.append("nothing answered 503: was there a fault at all?")
     return facts, prober.seen.missed
 
@@ -137,11 +139,13 @@ class Faults:
         """Whether one of them is to be done."""
         return not self._only or bool(set(names) & set(self._only))
 
-    def do(self, there: rig.Stand, name: str, fault: Fault) -> None:
-        """One fault."""
+    def do(self, there: rig.Stand, name: str, fault: Fault, longer: float = 0.0) -> None:
+        """One fault, for as long as all or ``longer``."""
         if self.wanted(name):
             self._number += 100_000
-            facts, missed = suffer(there, fault, self._seconds, self._number)
+            facts, missed = suffer(
+                there, fault, self._seconds + longer, self._number, told=not longer
+            )
             self.facts[name] = facts
             self.missed += [f"{name}: {line}" for line in dict.fromkeys(missed)]
 
@@ -159,7 +163,8 @@ class Faults:
     def on_sqlite(self) -> None:
         """SQLite and pictures in a folder."""
         with rig.folder() as folder, self._stand(folder / "home") as there:
-            self.do(there, "sqlite locked", lambda: locked(folder / "home" / "service.sqlite3"))
+            file = folder / "home" / "service.sqlite3"
+            self.do(there, "sqlite locked", lambda: locked(file), SQLITE_LOCK_S / 2)
             self.do(there, "folder gone", lambda: moved(folder / "home" / "blobs"))
 
     def on_postgres(self) -> None:

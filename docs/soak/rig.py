@@ -100,13 +100,16 @@ class Stand:
     home: Path
     url: str
     token: str
-    database: str
-    blobs: str
     env: dict[str, str]
     serve: Supervised
     calls: Path
     workers: list[Supervised] = field(default_factory=list)
     watch: Watch = field(default_factory=lambda: Watch())  # noqa: PLW0108 - defined below
+
+    @property
+    def database(self) -> str:
+        """The database's URL."""
+        return self.env["LIKENESS_DATABASE"]
 
     def client(self, wait_s: float = 600.0) -> LikenessClient:
         """A client that tries for a long time; its answers go past ``watch``."""
@@ -196,42 +199,43 @@ def stand(
 ) -> Iterator[Stand]:
     """``likeness serve`` with ``inside`` workers of its own and ``beside`` supervised ones. Raises
     TimeoutError when it does not come up."""
-    home.mkdir(parents=True, exist_ok=True)
-    tools = home / "tools.yaml"
-    argv = [sys.executable, str(REPO / "docs" / "soak" / "logged_copy.py")]
-    argv += ["{input}", "{output}", str(calls or home / "calls.log"), str(call_s)]
-    made = {"tools": [{"name": TOOL, "id": "command", "settings": {"argv": argv}}]}
-    tools.write_text(json.dumps(made))
-    url = database or f"sqlite:///{home / 'service.sqlite3'}"
-    kept = {k: v for k, v in os.environ.items() if not k.startswith("LIKENESS_")}
-    env = kept | {
-        "LIKENESS_HOME": str(home), "LIKENESS_DATABASE": url, "LIKENESS_TOOLS": str(tools),
-        "LIKENESS_BLOBS": blobs or str(home / "blobs"),
-        "LIKENESS_MODELS": str(settings.load().models),
-    }  # fmt: skip
+    calls = calls or home / "calls.log"
+    env = _environment(home, database, blobs, calls, call_s)
     port = free_port()
     before = ["nice", "-n", str(nice)] if nice else []
     serve = [*before, *command("serve", "--port", str(port), "--workers", str(inside))]
     worker = [*before, *command("worker")]
     with ExitStack() as ends:
-        token = _token(url)
+        token = _token(env["LIKENESS_DATABASE"])
         api = Supervised(serve, env, home / "serve.log")
         ends.callback(api.close)
-        made_stand = Stand(
-            home,
-            f"http://127.0.0.1:{port}",
-            token,
-            url,
-            env["LIKENESS_BLOBS"],
-            env,
-            api,
-            calls or home / "calls.log",
-        )
+        there = Stand(home, f"http://127.0.0.1:{port}", token, env, api, calls)
         for number in range(beside):
-            made_stand.workers.append(Supervised(worker, env, home / f"worker{number}.log"))
-            ends.callback(made_stand.workers[-1].close)
-        until(lambda: alive(made_stand), START_S, "the service to come up")
-        yield made_stand
+            there.workers.append(Supervised(worker, env, home / f"worker{number}.log"))
+            ends.callback(there.workers[-1].close)
+        until(lambda: alive(there), START_S, "the service to come up")
+        yield there
+
+
+def _environment(
+    home: Path, database: str | None, blobs: str | None, calls: Path, call_s: float
+) -> dict[str, str]:
+    """What the processes see: nothing of the caller's own LIKENESS_*, and one ready-made tool."""
+    home.mkdir(parents=True, exist_ok=True)
+    argv = [sys.executable, str(REPO / "docs" / "soak" / "logged_copy.py")]
+    argv += ["{input}", "{output}", str(calls), str(call_s)]
+    tools = home / "tools.yaml"
+    tools.write_text(
+        json.dumps({"tools": [{"name": TOOL, "id": "command", "settings": {"argv": argv}}]})
+    )
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("LIKENESS_")}
+    return kept | {
+        "LIKENESS_HOME": str(home),
+        "LIKENESS_DATABASE": database or f"sqlite:///{home / 'service.sqlite3'}",
+        "LIKENESS_BLOBS": blobs or str(home / "blobs"),
+        "LIKENESS_MODELS": str(settings.load().models),
+        "LIKENESS_TOOLS": str(tools),
+    }
 
 
 def _token(url: str) -> str:

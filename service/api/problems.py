@@ -6,6 +6,7 @@ request's id. No value that was sent is ever repeated: it may be a key or somebo
 
 from __future__ import annotations
 
+import errno
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -24,6 +25,7 @@ MEDIA_TYPE = "application/problem+json"
 INSTANCE = "urn:likeness:request:"
 SCHEMA = "#/components/schemas/Problem"
 MOST_ERRORS = 50
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EMFILE, errno.ENFILE)
 
 
 class Problem(HTTPException):
@@ -76,6 +78,9 @@ def answer(problem: Problem, instance: str) -> Response:
 
 def as_problem(error: Exception, store_retry_s: int = 5) -> Problem:  # noqa: PLR0911 - a table
     """What a failure is to a caller. Whatever is not expected is a 500 that tells nothing."""
+    if _no_room(error):
+        retry = {"Retry-After": str(store_retry_s)}
+        return Problem(503, "store-unavailable", "the service's disk has no room", headers=retry)
     match error:
         case Problem():
             return error
@@ -95,6 +100,13 @@ def as_problem(error: Exception, store_retry_s: int = 5) -> Problem:  # noqa: PL
         case ClientDisconnect():
             return Problem(400, "body-incomplete", "the body ended early")
     return Problem(500, "internal", "the service failed at this request")
+
+
+def _no_room(error: Exception) -> bool:
+    """Whether our disk is full, or we hold all the files that we may. The framework takes that, met
+    while it puts a body aside, for a fault of the body."""
+    cause = error.__cause__ if isinstance(error, StarletteHTTPException) else error
+    return isinstance(cause, OSError) and cause.errno in _FULL
 
 
 def _of_framework(error: StarletteHTTPException) -> Problem:
