@@ -126,10 +126,14 @@ def call_tool(
     except (LikenessError, OSError, ValueError) as error:
         give_up(run, item, f"could not be prepared for the tool: {error}")
         return Called.FINISHED
-    sent: dict[str, Any] = {"original": run.blobs.put(request.picture or b""), "warnings": notes}
+    pictures = {"original": request.picture or b""}
     if request.mask is not None:
-        sent["mask"] = run.blobs.put(encode_png(request.mask.values))
-    return _with_retries(run, adapter, item, request, sent, pace)
+        pictures["mask"] = encode_png(request.mask.values)
+    sent = {name: run.blobs.put(data) for name, data in pictures.items()}
+    called = _with_retries(run, adapter, item, request, {**sent, "warnings": notes}, pace)
+    for data in pictures.values():  # named only now: a deletion during the call may have taken them
+        run.blobs.put(data)
+    return called
 
 
 def _with_retries(
@@ -264,6 +268,7 @@ def _settle(
         if note := row["meta"].get("note"):  # what the adapter saw amiss is for people to read
             changes["warnings"] = [*sent["warnings"], one_line(str(note), LONGEST_REASON)]
         run.ledger.end_call(call, item["item_id"], row, changes)
+        run.blobs.put(outcome.picture)  # likewise
         return Called.MEASURABLE
     changes |= {"state": DONE, "outcome": row["result"], "reason": row["reason"]}
     run.ledger.end_call(call, item["item_id"], row, changes)

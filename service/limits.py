@@ -145,6 +145,8 @@ class Limits:
     stale_batch_s: float = 2 * 86_400.0
     """A batch still being received after this long belongs to a process that died. Longer than the
     slowest upload that ``body_rate`` lets pass."""
+    unnamed_blob_s: float = 86_400.0
+    """A stored picture that no row names after this long belongs to a process that died."""
 
     def pictures(self) -> PictureLimits:
         """The decode gate's limits."""

@@ -10,6 +10,7 @@ from sqlalchemy import delete, insert, select
 from service.store.blobs import Blobs
 from service.store.database import Database
 from service.store.events import instant
+from service.store.naming import lock_blobs
 from service.store.service_tables import artefacts
 
 Row = Mapping[str, Any]
@@ -40,8 +41,10 @@ class Artefacts:
             "created": instant(),
         }
         with self._database.begin() as link:
+            lock_blobs(link, self._database.is_postgres, alone=False)
             link.execute(delete(artefacts).where(*_key(run_id, name)))
             link.execute(insert(artefacts).values(**row))
+        self._blobs.put(content)  # a deletion before the row was there may have taken it
 
     def get(self, run_id: str, name: str) -> Row | None:
         """The file's row (``media_type``, ``blob`` which is its sha256, ``bytes``, ``created``),

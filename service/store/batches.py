@@ -6,27 +6,23 @@ A batch is ``receiving`` until every accepted picture is stored whole, then ``re
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
 
-from sqlalchemy import Connection, and_, delete, func, insert, or_, select, text, update
+from sqlalchemy import Connection, and_, delete, func, insert, or_, select, update
 
 from service.store.blobs import Blobs
 from service.store.database import Database
 from service.store.jobs import OVER
-from service.store.service_tables import artefacts, batch_items, batches, jobs
-from service.store.tables import items
+from service.store.naming import delete_unnamed, lock_blobs
+from service.store.service_tables import batch_items, batches, jobs
 
 Row = Mapping[str, Any]
 RECEIVING, READY, DELETED = "receiving", "ready", "deleted"
 ACCEPTED, REJECTED, SKIPPED = "accepted", "rejected", "skipped"
 """States of an item. A skipped one was never meant as a picture (a text file in a zip)."""
-BLOBS_LOCK = 7_311_905
-"""The advisory lock between whoever names a blob in a row and whoever deletes unnamed ones."""
-_CHUNK = 100
-"""Blobs deleted in one transaction, which holds that lock."""
 
 
 def iso(seconds: float) -> str:
@@ -174,48 +170,3 @@ def _counts(link: Connection, batch_id: str) -> dict[str, int]:
     query = select(batch_items.c.state, func.count()).group_by(batch_items.c.state)
     found = {r[0]: int(r[1]) for r in link.execute(query.where(batch_items.c.batch_id == batch_id))}
     return {state: found.get(state, 0) for state in (ACCEPTED, REJECTED, SKIPPED)}
-
-
-def lock_blobs(link: Connection, is_postgres: bool, *, alone: bool) -> None:
-    """Until the end of the transaction: nobody deletes blobs (``alone``: nor names any). SQLite has
-    one writer at a time anyway."""
-    if is_postgres:
-        kind = "" if alone else "_shared"
-        link.execute(text(f"SELECT pg_advisory_xact_lock{kind}({BLOBS_LOCK})"))
-
-
-def delete_unnamed(
-    database: Database,
-    blobs: Blobs,
-    keys: Collection[str],
-    batch_id: str | None,
-    runs: Collection[str] = (),
-) -> set[str]:
-    """Delete those of ``keys`` that no row outside the batch and ``runs`` names. Returns the ones
-    that stay. Deleting what is gone already is no fault: a killed deletion is begun again."""
-    kept: set[str] = set()
-    ordered = sorted(set(keys))
-    for start in range(0, len(ordered), _CHUNK):
-        chunk = ordered[start : start + _CHUNK]
-        with database.begin() as link:
-            lock_blobs(link, database.is_postgres, alone=True)
-            named = _named_elsewhere(link, chunk, batch_id, runs)
-            for key in chunk:
-                if key not in named:
-                    blobs.delete(key)
-        kept |= named
-    return kept
-
-
-def _named_elsewhere(
-    link: Connection, keys: Sequence[str], batch_id: str | None, runs: Collection[str]
-) -> set[str]:
-    sent = select(batch_items.c.blob).where(batch_items.c.blob.in_(keys))
-    if batch_id is not None:
-        sent = sent.where(batch_items.c.batch_id != batch_id)
-    queries = [sent]
-    for column in (items.c.original, items.c.edited, items.c.mask):
-        queries.append(select(column).where(column.in_(keys), items.c.run_id.not_in(runs)))
-    files = select(artefacts.c.blob).where(artefacts.c.blob.in_(keys))
-    queries.append(files.where(artefacts.c.run_id.not_in(runs)))
-    return {row[0] for query in queries for row in link.execute(query)}

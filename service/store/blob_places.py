@@ -6,6 +6,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
@@ -13,6 +14,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit, urlunsplit
 from uuid import uuid4
 
 from domain.errors import ExtraMissing, LedgerError
+from service.store import blob_ages
 
 BLOCK = 1 << 20
 PART = 8 << 20
@@ -42,6 +44,9 @@ class Place(Protocol):
 
     def tidy(self, before: float) -> int:
         """Remove remains of killed writes."""
+
+    def older(self, before: float) -> Iterator[str]:
+        """Keys of blobs stored before that time, however many there are."""
 
     def ping(self) -> None:
         """Raise where nothing can be stored."""
@@ -126,6 +131,10 @@ class Folder:
         for part in old:
             part.unlink(missing_ok=True)
         return len(old)
+
+    def older(self, before: float) -> Iterator[str]:
+        """By the time of their files."""
+        return blob_ages.in_folder(self._root, before)
 
     def ping(self) -> None:
         """Write a little and delete it again: the only sure way to know."""
@@ -221,6 +230,11 @@ class Remote:
     def tidy(self, before: float) -> int:
         """Nothing: parts of an upload that was cut off are the bucket's lifecycle rule's."""
         return 0
+
+    def older(self, before: float) -> Iterator[str]:
+        """By the store's own clock."""
+        listed = blob_ages.in_bucket if self._s3 else blob_ages.elsewhere
+        return listed(self._fs, self._root, before)
 
     def ping(self) -> None:
         """Ask for the bucket: an object that is missing says nothing of it."""

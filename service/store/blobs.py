@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import io
 import re
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -95,6 +96,15 @@ class Blobs:
             return self._place.tidy(before)
         except OSError as error:
             raise self._unavailable("cannot be tidied", error) from None
+
+    def older(self, before: float) -> Iterator[str]:
+        """Keys of the blobs that were stored before that time (seconds since 1970), a page in memory
+        at a time. They may be deleted meanwhile. Putting bytes that are there does not make them
+        younger."""
+        try:
+            yield from self._place.older(before)
+        except Exception as error:
+            raise self._unavailable("cannot be listed", error) from None
 
     def ping(self) -> None:
         """Raises StoreUnavailable where nothing can be stored now."""

@@ -16,11 +16,12 @@ from typing import Any
 from sqlalchemy import String, Table, and_, cast, delete, func, insert, null, or_, select, update
 
 from domain.errors import Conflict, LedgerError
-from service.store.batches import DELETED, RECEIVING, delete_unnamed, iso
+from service.store.batches import DELETED, RECEIVING, iso
 from service.store.blobs import Blobs
 from service.store.database import Database
 from service.store.idempotency import Idempotency
 from service.store.jobs import OVER
+from service.store.naming import delete_unnamed
 from service.store.service_tables import artefacts, batch_items, batches, deletions, jobs
 from service.store.tables import items, measurements, portraits
 

@@ -19,6 +19,7 @@ from sqlalchemy import URL, ColumnElement, Table, delete, func, insert, select, 
 
 from domain.measurements import Outcome
 from service.store.database import Database
+from service.store.naming import naming
 from service.store.tables import ITEM, calls, items, measurements, portraits, runs
 
 PLANNED, CALLING, EDITED, DONE = "planned", "calling", "edited", "done"
@@ -139,10 +140,12 @@ class Ledger:
             return int(key[0]) if key else 0
 
     def end_call(self, call_id: int, item_id: str, call: Row, item: Row) -> None:
-        """The call's result and what the item became (nothing: as it was), in one transaction."""
+        """The call's result and what the item became (nothing: as it was), in one transaction.
+        Pictures that it names are to be put once more afterwards (see ``naming``)."""
         mine = self._mine(calls, calls.c.call_id == call_id)
         steps: list[Step] = [(update(calls).where(*mine).values(ended=now(), **call), None)]
         if item:
+            steps = [*((lock, None) for lock in naming(self.database.is_postgres)), *steps]
             steps.append((update(items).where(*self._item(item_id)).values(**item), None))
         self._write(*steps)
 

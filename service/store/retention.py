@@ -18,11 +18,12 @@ from domain.errors import LedgerError, StoreUnavailable
 from service.limits import DEFAULT, Limits
 from service.store import erasure
 from service.store.access_log import AccessLog
-from service.store.batches import DELETED, READY, Batches, delete_unnamed, iso
+from service.store.batches import DELETED, READY, Batches, iso
 from service.store.blobs import Blobs
 from service.store.database import Database
 from service.store.idempotency import Idempotency
 from service.store.jobs import OVER
+from service.store.naming import delete_forgotten, delete_unnamed
 from service.store.service_tables import (
     artefacts,
     batches,
@@ -44,7 +45,7 @@ _DAY = 86_400.0
 class Retention:
     """Days by kind. ``originals`` count from the day a batch was sent, all others from the day a run
     ended or a line was written. ``stale`` is after how long a batch that is still being received
-    belongs to a process that died."""
+    belongs to a process that died, ``unnamed`` the same of a stored picture that no row names."""
 
     originals: Days = 30
     edited: Days = 30
@@ -54,6 +55,7 @@ class Retention:
     events: Days = 90
     access_log: Days = 365
     stale: float = 2
+    unnamed: float = 1
 
     @classmethod
     def of(cls, limits: Limits) -> Retention:
@@ -67,6 +69,7 @@ class Retention:
             events=_days(limits.keep_events_s),
             access_log=_days(limits.keep_access_log_s),
             stale=limits.stale_batch_s / _DAY,
+            unnamed=limits.unnamed_blob_s / _DAY,
         )
 
 
@@ -98,6 +101,7 @@ def sweep(
     sweeper.reports(keep)
     sweeper.figures(keep)
     sweeper.records(keep, limits)
+    sweeper.forgotten(keep)
     return dict(sweeper.gone)
 
 
@@ -190,6 +194,15 @@ class _Sweeper:
         for run_id in self._ended(keep.events, events, events.c.event_id.is_not(None)):
             lines = [delete(t).where(t.c.run_id == run_id) for t in (events, deliveries)]
             self._try("events", run_id, partial(self._write, lines))
+
+    def forgotten(self, keep: Retention) -> None:
+        """Pictures that a killed process stored and never named in a row. A database that knows no
+        batch is more likely the wrong one for this store than the right one after a loss."""
+        before = self._now - keep.unnamed * _DAY
+        if self._database.rows(select(batches.c.batch_id).limit(1)):
+            self.gone["unnamed"] += delete_forgotten(self._database, self._blobs, before)
+        elif next(self._blobs.older(before), None):
+            self._say(f"{self._blobs.name}: left alone: the database knows no batch, so none of it")
 
     # -- how -----------------------------------------------------------------------------------
 

@@ -124,6 +124,9 @@ items = Table(
     ForeignKeyConstraint(["run_id", "portrait_id"], ["portraits.run_id", "portraits.portrait_id"]),
     Index(None, "run_id", "seq"),
     Index(None, "run_id", "state"),
+    Index(None, "original"),
+    Index(None, "edited"),
+    Index(None, "mask"),
 )
 
 calls = Table(

@@ -262,5 +262,5 @@ def test_the_limits_of_a_body_follow_what_it_is_and_where_it_goes() -> None:
     limits = Limits()
     assert limits.body("/v1/batches", "multipart/form-data") == limits.max_batch_bytes
     assert limits.body("/v1/batches", "application/zip") == limits.max_batch_bytes
-    assert limits.body("/v1/gate", "multipart/form-data") == 2 * limits.max_file_bytes + MB
+    assert limits.body("/v1/gate", "multipart/form-data") == 3 * limits.max_file_bytes + MB
     assert limits.body("/v1/runs", "application/json") == limits.max_json_bytes

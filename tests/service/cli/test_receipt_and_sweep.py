@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -70,6 +71,15 @@ def test_sweep_deletes_what_is_past_its_time_and_counts_it(home: Path) -> None:
     key = Signer(read_secret(home / "secret.key")).public
     assert key.fault(receipt(home, batch_id)) == ""
     assert "batches" not in likeness("sweep")[1]
+
+
+def test_sweep_counts_the_pictures_that_no_row_named(home: Path) -> None:
+    old_batch(home)
+    key = Blobs(str(home / "blobs")).put(b"a face that nothing names")
+    (lost,) = home.glob(f"blobs/??/{key}")
+    os.utime(lost, (LONG_AGO, LONG_AGO))
+    assert likeness("sweep")[1].splitlines()[-1] == "unnamed: 1"
+    assert not lost.exists()
 
 
 def test_a_receipt_is_checked_without_any_connection(home: Path, tmp_path: Path) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from domain.errors import Conflict
-from service.store.batches import DELETED, READY, RECEIVING, delete_unnamed, iso
+from service.store.batches import DELETED, READY, RECEIVING, iso
+from service.store.naming import delete_unnamed
 from tests.service.store.worlds import DAY, START, World
 
 

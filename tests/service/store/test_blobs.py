@@ -49,6 +49,16 @@ def test_what_is_put_comes_back_and_can_be_deleted(blobs: Blobs) -> None:
     blobs.ping()
 
 
+def test_blobs_are_listed_by_the_time_they_were_stored(blobs: Blobs) -> None:
+    assert list(blobs.older(time.time() + 60)) == []
+    keys = {blobs.put(b"%d" % number) for number in range(40)}
+    assert set(blobs.older(time.time() + 60)) == keys
+    assert list(blobs.older(time.time() - 60)) == []
+    for key in blobs.older(time.time() + 60):  # they may go meanwhile
+        assert blobs.delete(key)
+    assert list(blobs.older(time.time() + 60)) == []
+
+
 def test_what_is_not_there_is_told_by_its_hash(blobs: Blobs) -> None:
     blobs.put(b"another")
     for ask in (blobs.get, blobs.size, blobs.open):

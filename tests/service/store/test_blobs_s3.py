@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import re
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 
 from domain.errors import LedgerError, StoreUnavailable
+from service.store import blob_ages
 from service.store.blob_places import PART
 from service.store.blobs import Blobs
 
@@ -56,6 +58,20 @@ def test_the_key_in_the_url_is_in_no_message_and_unknown_options_are_refused(s3:
     with pytest.raises(LedgerError, match="s3://b/p: nothing is known of 'endpont'") as caught:
         Blobs("s3://user:hush@b/p?endpont=x")
     assert "hush" not in str(caught.value)
+
+
+def test_a_bucket_is_listed_in_pages_and_other_objects_in_it_are_passed_over(
+    s3: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(blob_ages, "PAGE", 3)
+    blobs, other = Blobs(s3.url(tmp_path.name)), Blobs(s3.url(f"{tmp_path.name}-other"))
+    keys = [blobs.put(b"%d" % number) for number in range(10)]
+    other.put(b"of another prefix")
+    for name in ("notes.txt", f"zz/{keys[0]}", f"x/{keys[0][:2]}/{keys[0]}"):
+        s3.client.put_object(Bucket="pictures", Key=f"{tmp_path.name}/{name}", Body=b"")
+    assert sorted(blobs.older(time.time() + 60)) == sorted(keys)
+    with pytest.raises(StoreUnavailable, match="cannot be listed"):
+        list(Blobs(s3.url("p", bucket="nowhere")).older(time.time()))
 
 
 def test_a_process_opens_the_same_store_by_its_url(s3: Any, tmp_path: Path) -> None:

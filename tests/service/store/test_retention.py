@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 
 import pytest
@@ -11,7 +12,7 @@ from domain.errors import LedgerError
 from service.limits import DEFAULT
 from service.store.access_log import AccessLog
 from service.store.blobs import Blobs
-from service.store.erasure import receipt_of
+from service.store.erasure import erase, receipt_of
 from service.store.idempotency import Idempotency
 from service.store.jobs import Jobs
 from service.store.retention import SWEEPER, Retention, sweep
@@ -145,3 +146,32 @@ def test_one_batch_that_is_stuck_does_not_keep_the_others(
     assert len(said) == 1 and stuck in said[0]
     assert swept(world, 31, Retention()) == {"batches": 1}
     assert world.kept() == set()
+
+
+def test_a_picture_that_a_killed_process_never_named_goes_after_a_day(world: World) -> None:
+    world.batch(b"named")
+    world.blobs.put(b"never named")
+    (lost,) = (p for p in world.folder.glob("blobs/??/*") if p.read_bytes() == b"never named")
+    os.utime(lost, (START, START))
+    assert swept(world, 0.9, Retention()) == {}
+    assert world.kept() == {b"named", b"never named"}
+    assert swept(world, 1.1, Retention()) == {"unnamed": 1}
+    assert world.kept() == {b"named"}
+
+
+def test_a_picture_of_a_deleted_batch_goes_at_once_however_young_it_is(world: World) -> None:
+    batch_id = world.batch(b"young")
+    erase(world.database, world.blobs, batch_id, now=START, key_id="k1")
+    assert world.kept() == set()
+
+
+def test_a_database_that_knows_no_batch_clears_no_store(world: World) -> None:
+    """Whoever starts the service with another database by mistake keeps the pictures."""
+    said: list[str] = []
+    assert sweep(world.database, world.blobs, START, say=said.append).get("unnamed", 0) == 0
+    assert said == []
+    key = world.blobs.put(b"of another database")
+    os.utime(next(world.folder.glob(f"blobs/??/{key}")), (START, START))
+    gone = sweep(world.database, world.blobs, START + 2 * DAY, say=said.append)
+    assert gone.get("unnamed", 0) == 0 and world.kept() == {b"of another database"}
+    assert len(said) == 1 and "knows no batch" in said[0]

@@ -1,4 +1,5 @@
-"""The tables of the service: batches, jobs, events, keys, and what was read and deleted."""
+"""The tables of the service: batches, jobs, events, keys, and what was read and deleted; and which
+items name a picture, found without reading them all."""
 
 from __future__ import annotations
 
@@ -157,5 +158,7 @@ sa.Table(
 
 
 def upgrade() -> None:
-    """Make the tables."""
+    """Make the tables and the indexes of pictures."""
     metadata.create_all(op.get_bind())
+    for column in ("original", "edited", "mask"):
+        op.create_index(f"ix_items_{column}", "items", [column])
