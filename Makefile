@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 BIN := .venv/bin
 LIKENESS_DATA ?= $(abspath ../shared/data)
-TEST_WORKERS ?= 2
+TEST_WORKERS ?= 3
 PYTEST_ARGS ?=
 
 # One thread a process: results repeat to the last bit, and small machines are not overrun.
