@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from html import escape
 from typing import Any
@@ -10,6 +11,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, Response
 
 root_router = APIRouter(tags=["problems"], include_in_schema=False)
+_CODE = re.compile(r"`([^`]+)`")
 STYLE = """\
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem;
   color: #1b1b1b; background: #fff; }
@@ -41,14 +43,14 @@ def _page(drawn: dict[str, Any]) -> Iterator[str]:
     title = f"{drawn['info']['title']} {drawn['info']['version']}"
     yield '<!doctype html><html lang="en"><head><meta charset="utf-8">'
     yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
-    yield f'<title>{escape(title)}</title><link rel="stylesheet" href="/docs.css"></head><body>'
+    yield f'<title>{escape(title)}</title><link rel="stylesheet" href="/docs.css"><link rel="icon" href="data:,"></head><body>'
     yield f"<h1>{escape(title)}</h1>"
     for paragraph in drawn["info"]["description"].split("\n\n"):
-        yield f"<p>{escape(paragraph)}</p>"
+        yield _paragraph(paragraph)
     yield '<p><a href="/openapi.json">The description for machines (OpenAPI)</a>, '
     yield '<a href="/problems">every kind of problem</a></p>'
     for tag in drawn.get("tags", []):
-        yield f"<h2>{escape(tag['name'])}</h2><p>{escape(tag['description'])}</p>"
+        yield f"<h2>{escape(tag['name'])}</h2><p>{_words(tag['description'])}</p>"
         for path, methods in drawn["paths"].items():
             for method, operation in methods.items():
                 if tag["name"] in operation.get("tags", []):
@@ -56,10 +58,23 @@ def _page(drawn: dict[str, Any]) -> Iterator[str]:
     yield "</body></html>"
 
 
+def _paragraph(text: str) -> str:
+    """A paragraph, or a list where every entry begins with a star."""
+    if not text.startswith("* "):
+        return f"<p>{_words(text)}</p>"
+    entries = " ".join(text.splitlines())[2:].split(" * ")
+    return "<ul>" + "".join(f"<li>{_words(entry)}</li>" for entry in entries) + "</ul>"
+
+
+def _words(text: str) -> str:
+    """Escaped, with `code` as such."""
+    return _CODE.sub(r"<code>\1</code>", escape(text))
+
+
 def _operation(method: str, path: str, operation: dict[str, Any]) -> Iterator[str]:
     name = escape(operation["operationId"])
     yield f'<h3 id="{name}"><code>{method.upper()} {escape(path)}</code></h3>'
-    yield f"<p><b>{escape(operation['summary'])}</b>. {escape(operation.get('description', ''))}</p>"
+    yield f"<p><b>{escape(operation['summary'])}</b>. {_words(operation.get('description', ''))}</p>"
     takes = ", ".join(operation.get("requestBody", {}).get("content", {}))
     if takes:
         yield f"<p>Takes {escape(takes)}</p>"
@@ -67,11 +82,11 @@ def _operation(method: str, path: str, operation: dict[str, Any]) -> Iterator[st
         yield "<table>"
         for one in operation["parameters"]:
             yield f"<tr><td><code>{escape(one['name'])}</code> ({escape(one['in'])})</td>"
-            yield f"<td>{escape(one.get('description', ''))}</td></tr>"
+            yield f"<td>{_words(one.get('description', ''))}</td></tr>"
         yield "</table>"
     yield "<table>"
     for status, response in sorted(operation["responses"].items()):
         forms = ", ".join(response.get("content", {}))
-        yield f"<tr><td>{escape(status)}</td><td>{escape(response.get('description', ''))}</td>"
+        yield f"<tr><td>{escape(status)}</td><td>{_words(response.get('description', ''))}</td>"
         yield f"<td><code>{escape(forms)}</code></td></tr>"
     yield "</table>"
