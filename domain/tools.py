@@ -6,6 +6,9 @@ import re
 from dataclasses import dataclass
 from typing import Self
 
+CLOCK_OFF_S = 30.0
+"""Seconds between a tool's clock and ours from which it is said: servers that sign by time refuse
+differences of 60 to 300."""
 _UNITS = {"s": 1.0, "sec": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0, "hour": 3600.0}
 _RATE = re.compile(r"^\s*(\d{1,9})\s*/\s*(\d{0,6}(?:\.\d{1,3})?)\s*(s|sec|min|m|h|hour)\s*$")
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import cv2
 import hypothesis
@@ -32,3 +34,19 @@ def data_dir() -> Path:
 @pytest.fixture(scope="session")
 def samples_dir() -> Path:
     return REPO / "samples"
+
+
+@pytest.fixture
+def fake() -> Iterator[Callable[..., Any]]:
+    """``fake("openai", slow_s=0.5)`` starts that fake server; all end with the test."""
+    from service.fake_servers.contract import start
+
+    running: list[Any] = []
+
+    def begin(name: str, **options: Any) -> Any:
+        running.append(start(name, **options))
+        return running[-1]
+
+    yield begin
+    for server in running:
+        server.close()

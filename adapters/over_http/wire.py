@@ -28,12 +28,12 @@ from adapters.over_http.reply import TEXT_BYTES, Reply, broken, clock_skew
 from adapters.over_http.retry import is_retryable, named_wait
 from domain.edits import Failed
 from domain.errors import LikenessError
+from domain.tools import CLOCK_OFF_S
 from domain.urls import check_url
 
 __all__ = ["HttpSettings", "Reply", "Wire"]
 USER_AGENT = "likeness-audit"
-SKEW_WORTH_SAYING = 30.0
-"""Seconds between two clocks from which signed requests begin to be refused (AWS: 300, most: 60)."""
+SKEW_WORTH_SAYING = CLOCK_OFF_S
 STOP_STATUSES = frozenset({401, 402, 403})
 """Wrong key, no credit, no right: the next item would fare the same."""
 

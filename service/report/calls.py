@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from domain.tools import CLOCK_OFF_S
 from service.report.model import RunData, ToolCalls
 from service.report.wording import duration, figure, plural
 
-CLOCK_OFF = 30.0
-"""Seconds between two clocks from which it is said; servers that sign by time refuse 60 to 300."""
+CLOCK_OFF = CLOCK_OFF_S
 MODELS_NAMED = 4
 
 

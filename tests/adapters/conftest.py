@@ -27,20 +27,6 @@ PREPARE: dict[str, Callable[[Path], Settings]] = {"stable_diffusion": tiny_diffu
 that fills the given empty folder and returns the settings."""
 
 
-@pytest.fixture
-def fake() -> Iterator[Callable[..., FakeServer]]:
-    """``fake("openai", slow_s=0.5)`` starts that fake server; all end with the test."""
-    running: list[FakeServer] = []
-
-    def begin(name: str, **options: Any) -> FakeServer:
-        running.append(start(name, **options))
-        return running[-1]
-
-    yield begin
-    for server in running:
-        server.close()
-
-
 @pytest.fixture(scope="session")
 def example(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Settings]]:
     """``example("openai_images")`` gives settings with which that tool can be built: its ``EXAMPLE``,
