@@ -25,7 +25,7 @@ from adapters.guard import EditEnded, failures_are_answers, one_line, read_setti
 from adapters.hosted.mask_forms import mask_in
 from adapters.hosted.prompts import prompt_of
 from adapters.over_http.polling import Patience, Wait, patiently
-from adapters.over_http.results import edited, facts, json_of
+from adapters.over_http.results import edited, facts, json_of, without_key
 from adapters.over_http.wire import HttpSettings, Reply, Wire
 from domain.edits import EditOutcome, EditRequest, Failed, Refused, Task
 from domain.sizing import SizeRule
@@ -136,7 +136,7 @@ class Bfl:
         if self._closed:
             return Failed("the tool was closed")
         if self._settings.key is None:
-            return Failed("no key: set BFL_API_KEY or name a key file", meta={"stop": True})
+            return without_key(SPEC)
         patience = Patience(self._settings.total_s, self._settings.poll_s, self._wait)
         body, sent = self._body(request)
         reply = self._wire.send("POST", f"v1/{self._settings.model}", json=body)

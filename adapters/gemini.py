@@ -23,7 +23,7 @@ from adapters.codec import media_type_of
 from adapters.contract import Adapter, ToolSpec
 from adapters.guard import failures_are_answers, read_settings
 from adapters.hosted.prompts import prompt_of
-from adapters.over_http.results import edited, facts, json_of, picture_of
+from adapters.over_http.results import edited, facts, json_of, picture_of, without_key
 from adapters.over_http.wire import HttpSettings, Reply, Wire
 from domain.edits import EditOutcome, EditRequest, Failed, Refused, Task
 from domain.sizing import SizeRule
@@ -130,7 +130,7 @@ class Gemini:
         if self._closed:
             return Failed("the tool was closed")
         if self._settings.key is None:
-            return Failed("no key: set GEMINI_API_KEY or name a key file", meta={"stop": True})
+            return without_key(SPEC)
         if request.task not in SPEC.tasks:
             raise ValueError(f"Gemini takes no mask, so it does no {request.task.value}")
         content, sent = self._content(request)

@@ -24,7 +24,7 @@ from adapters.contract import Adapter, ToolSpec
 from adapters.guard import failures_are_answers, read_settings
 from adapters.hosted.openai_models import ANY_SIZE, KNOWN, Family, family_of, price_of
 from adapters.hosted.prompts import prompt_of
-from adapters.over_http.results import edited, facts, json_of, picture_of
+from adapters.over_http.results import edited, facts, json_of, picture_of, without_key
 from adapters.over_http.wire import HttpSettings, Reply, Wire
 from domain.edits import Edited, EditOutcome, EditRequest, Failed, Refused, Task
 from domain.errors import LikenessError
@@ -153,7 +153,7 @@ class OpenAiImages:
         if self._closed:
             return Failed("the tool was closed")
         if self._settings.key is None:
-            return Failed("no key: set OPENAI_API_KEY or name a key file", meta={"stop": True})
+            return without_key(SPEC)
         fields = self._fields(request)
         files = self._files(request)
         reply = self._wire.send("POST", self._path, data=fields, files=files)

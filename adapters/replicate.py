@@ -26,7 +26,7 @@ from adapters.hosted.prompts import prompt_of
 from adapters.hosted.replicate_outcome import DONE, RUNNING, Wording, addresses
 from adapters.hosted.replicate_settings import MASKED, SPEC, ReplicateSettings
 from adapters.over_http.polling import Patience, Wait, patiently
-from adapters.over_http.results import edited, facts, json_of, picture_of
+from adapters.over_http.results import edited, facts, json_of, picture_of, without_key
 from adapters.over_http.wire import Reply, Wire
 from domain.edits import EditOutcome, EditRequest, Failed, Refused
 
@@ -65,7 +65,7 @@ class Replicate:
         if self._closed:
             return Failed("the tool was closed")
         if self._settings.key is None:
-            return Failed("no key: set REPLICATE_API_TOKEN or name a key file", meta={"stop": True})
+            return without_key(SPEC)
         patience = Patience(self._settings.total_s, self._settings.poll_s, self._wait)
         uploads: list[str] = []
         try:

@@ -22,7 +22,7 @@ from adapters.codec import mask_png, media_type_of
 from adapters.contract import Adapter, ToolSpec
 from adapters.guard import failures_are_answers, read_settings
 from adapters.hosted.prompts import prompt_of
-from adapters.over_http.results import edited, facts, json_of, picture_of
+from adapters.over_http.results import edited, facts, json_of, picture_of, without_key
 from adapters.over_http.wire import USER_AGENT, HttpSettings, Reply, Wire
 from domain.edits import EditOutcome, EditRequest, Failed, Refused, Task
 from domain.sizing import SizeRule
@@ -106,7 +106,7 @@ class Stability:
         if self._closed:
             return Failed("the tool was closed")
         if self._settings.key is None:
-            return Failed("no key: set STABILITY_API_KEY or name a key file", meta={"stop": True})
+            return without_key(SPEC)
         masked = request.task in MASKED
         path = INPAINT if masked else STRUCTURE
         fields = self._fields(request, masked)

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from adapters.codec import media_type_of, size_note
+from adapters.contract import ToolSpec
 from adapters.guard import EditEnded
 from adapters.over_http.wire import Reply, Wire
 from domain.edits import Edited, EditRequest, Failed
@@ -19,6 +20,11 @@ Meta = Mapping[str, Any]
 UNCHANGED = "the tool sent back the very picture it was given"
 MANY = 40
 """Entries of a list or mapping that are kept of what a server said."""
+
+
+def without_key(spec: ToolSpec) -> Failed:
+    """The answer of a tool that was built without the key it needs: the same for every item."""
+    return Failed(f"no key: set {spec.key_env} or name a key file", meta={"stop": True})
 
 
 def json_of(reply: Reply, meta: Meta) -> dict[str, Any]:
