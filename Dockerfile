@@ -68,6 +68,7 @@ COPY domain domain
 COPY preprocess preprocess
 COPY adapters adapters
 COPY metrics metrics
+COPY probes probes
 COPY service service
 # The models are fetched and checked here, so that nothing is downloaded later; pip then has no more to do.
 RUN --mount=type=secret,id=pip,target=/etc/pip.conf \

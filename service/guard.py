@@ -11,7 +11,7 @@ import importlib.util
 import sys
 from pathlib import Path
 
-PACKAGES = ("domain", "preprocess", "adapters", "metrics", "service")
+PACKAGES = ("domain", "preprocess", "adapters", "metrics", "probes", "service")
 ROOT = Path(__file__).resolve().parents[1]
 CANNOT_RUN = 2
 

@@ -1,6 +1,6 @@
 """The keys that this process has read, so that nothing it writes down holds one of them.
 
-The last of three fences: adapters redact what a server said (``adapters.over_http.redaction``), a plan never
+The last of three fences: adapters redact what a server said (``domain.redaction``), a plan never
 holds a key, and whatever is on its way to a ledger, a screen or a fault file is scrubbed here.
 """
 
@@ -11,7 +11,7 @@ import threading
 from collections.abc import Mapping
 from typing import Any
 
-from adapters.over_http.redaction import redact, without_keys
+from domain.redaction import redact, without_keys
 
 _SHORTEST = 6
 """Characters below which a piece of a key would be found in ordinary words."""

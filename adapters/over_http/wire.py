@@ -23,11 +23,11 @@ from pydantic import Field, SecretStr, field_validator, model_validator
 from adapters.guard import EditEnded, Settings, one_line
 from adapters.over_http.addresses import PublicOnly, check_result_url, may_have_key, origin_of
 from adapters.over_http.body import ACCEPTED, TooLarge, Unreadable, read_body
-from adapters.over_http.redaction import redact
 from adapters.over_http.reply import TEXT_BYTES, Reply, broken, clock_skew
-from adapters.over_http.retry import is_retryable, named_wait
 from domain.edits import Failed
 from domain.errors import LikenessError
+from domain.redaction import redact
+from domain.retry import is_retryable, named_wait
 from domain.tools import CLOCK_OFF_S
 from domain.urls import check_url
 

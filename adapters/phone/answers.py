@@ -9,11 +9,11 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from adapters.guard import one_line
-from adapters.over_http.retry import is_retryable, named_wait
 from adapters.over_http.wire import STOP_STATUSES, Reply
 from adapters.phone.links import LOST, Link
 from domain.edits import Failed, Refused
 from domain.errors import LikenessError
+from domain.retry import is_retryable, named_wait
 
 CONTRACT = "1."
 """Contract versions that are spoken: all that add to 1.0."""

@@ -9,12 +9,12 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from adapters.guard import EditEnded, one_line
-from adapters.over_http.redaction import redact
 from adapters.over_http.wire import HttpSettings, Reply, Wire
 from adapters.phone.adb import Adb
 from adapters.phone.pull import Job, PullHost, release
 from domain.edits import Failed
 from domain.errors import LikenessError
+from domain.redaction import redact
 
 LOST: Mapping[str, Any] = {"device_lost": True}
 """The ``meta`` of a failure that says: there is no device any more."""

@@ -106,7 +106,7 @@ def test_no_picture_key_or_database_of_the_working_folder_gets_into_the_image() 
 
 def test_every_package_of_the_product_is_copied() -> None:
     copied = {name for step in own_steps("COPY") for name in step.words()[:-1]}
-    assert {"domain", "preprocess", "adapters", "metrics", "service"} <= copied
+    assert {"domain", "preprocess", "adapters", "metrics", "probes", "service"} <= copied
 
 
 def test_a_private_index_and_its_password_stay_out_of_every_layer() -> None:
@@ -171,7 +171,7 @@ def test_the_reader_of_dockerfiles_joins_lines_and_drops_comments(tmp_path: Path
 def test_the_installed_product_has_every_file_that_the_clone_has(tmp_path: Path) -> None:
     """Installed into a container nothing can be read from the clone beside it."""
     copy = tmp_path / "copy"
-    packages = ("domain", "preprocess", "adapters", "metrics", "service")
+    packages = ("domain", "preprocess", "adapters", "metrics", "probes", "service")
     without = shutil.ignore_patterns("__pycache__")
     for name in packages:
         shutil.copytree(REPO / name, copy / name, ignore=without)

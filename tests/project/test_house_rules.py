@@ -14,7 +14,7 @@ import pytest
 from service import checkup
 
 REPO = Path(__file__).resolve().parents[2]
-PACKAGES = ("domain", "preprocess", "adapters", "metrics", "service")
+PACKAGES = ("domain", "preprocess", "adapters", "metrics", "probes", "service")
 MOST_LINES = 330
 
 

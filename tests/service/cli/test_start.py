@@ -12,7 +12,7 @@ import pytest
 REPO = Path(__file__).resolve().parents[3]
 
 
-@pytest.mark.parametrize("name", ["adapters", "metrics", "domain", "preprocess"])
+@pytest.mark.parametrize("name", ["adapters", "metrics", "probes", "domain", "preprocess"])
 def test_a_package_of_the_same_name_stops_the_start_with_one_line(
     tmp_path: Path, name: str
 ) -> None:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.over_http.redaction import DATA, HIDDEN, redact
+from domain.redaction import DATA, HIDDEN, redact
 
 KEY = "sk-proj-AbC/def+012=345&xyz"
 FACE = random.Random(7).randbytes(2000)

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from adapters.over_http.retry import RETRYABLE, duration, is_retryable, named_wait, retry_after
+from domain.retry import RETRYABLE, duration, is_retryable, named_wait, retry_after
 
 
 def wait_of(body: Any = None, text: str = "", **headers: str) -> float | None:

@@ -1,0 +1,1 @@
+"""Figures and tests over readings: rates, differences, ratios, their intervals and corrections."""

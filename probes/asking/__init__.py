@@ -1,0 +1,1 @@
+"""The client: isolated conversations with any OpenAI-compatible endpoint, recorded and resumable."""

@@ -1,0 +1,1 @@
+"""Word lists, templates and occupations of the probes, one file a language where they have one."""
