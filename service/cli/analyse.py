@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import math
 import sys
@@ -12,13 +11,13 @@ from typing import Annotated, Any, Self
 
 import pandas as pd
 import typer
-import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from domain.errors import LikenessError, PlanError, did_you_mean
+from domain.errors import LikenessError, did_you_mean
 from domain.plan import AuditPlan, Claim
 from domain.verdicts import NAMED, Verdict, VerdictKind
 from metrics.statistics import StatisticsError, analyse, paired_analysis
+from service import yaml_lines
 from service.cli.escape import printable
 from service.gate import decide_audit
 from service.partners import split
@@ -231,65 +230,19 @@ def main_rows(frame: pd.DataFrame, path: Path) -> tuple[pd.DataFrame, dict[str, 
 
 def load_analysis_plan(path: Path) -> AnalysisPlan:
     """Read the plan's part. Raises PlanError with file, line and key, one line a mistake."""
-    try:
-        text = path.read_text(encoding="utf-8")
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
-        data = yaml.safe_load(text)
-    except FileNotFoundError:
-        raise PlanError(f"{path}: no such plan") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise PlanError(f"{path}: cannot be read as UTF-8 text: {error}") from None
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f"{path}:{mark.line + 1}" if mark else str(path)
-        problem = getattr(error, "problem", None) or " ".join(str(error).split())
-        raise PlanError(f"{where}: not valid YAML: {problem}") from None
-    if not isinstance(data, dict):
-        raise PlanError(f"{path}:1: a plan is a mapping of keys (groups, claims, margin, alpha)")
+    text = yaml_lines.read_text(path)
+    data, lines = yaml_lines.parse(path, text, "groups, claims, margin, alpha")
     known = {*AnalysisPlan.model_fields, *AuditPlan.model_fields}
-    for key in data:
-        if key not in known:
-            hint = did_you_mean(str(key), sorted(known), 0.5)
-            raise PlanError(f"{path}:{_line(node, (key,))}: {key}: unknown key{hint}")
-    try:
-        return AnalysisPlan.model_validate(data)
-    except ValidationError as error:
-        raise PlanError("\n".join(_messages(path, error, node))) from None
-
-
-def _messages(path: Path, error: ValidationError, node: Any) -> Iterable[str]:
-    for item in error.errors():
-        at = item["loc"]
-        key = ".".join(str(part) for part in at)
-        if item["type"] == "extra_forbidden":
-            close = difflib.get_close_matches(
-                str(at[-1]), list(Claim.model_fields), n=1, cutoff=0.5
-            )
-            say = "unknown key" + (f"; did you mean '{close[0]}'?" if close else "")
-        elif item["type"] == "missing":
-            say = "this key is required"
-        else:
-            given = item.get("input")
-            shown = f" (here: {given!r})" if isinstance(given, str | int | float) else ""
-            say = item["msg"].removeprefix("Value error, ") + shown
-        yield f"{path}:{_line(node, at)}: {key + ': ' if key else ''}{say}"
-
-
-def _line(node: Any, at: tuple[Any, ...]) -> int:
-    """The line on which the value at ``at`` (or the closest part above it) begins."""
-    line = 1
-    for step in at:
-        if isinstance(node, yaml.MappingNode):
-            hit = next(((k, v) for k, v in node.value if k.value == str(step)), None)
-            if hit is None:
-                break
-            line, node = hit[0].start_mark.line + 1, hit[1]
-        elif isinstance(node, yaml.SequenceNode) and isinstance(step, int):
-            node = node.value[step]
-            line = node.start_mark.line + 1
-        else:
-            break
-    return line
+    unknown = [key for key in data if key not in known]
+    yaml_lines.refuse(
+        path,
+        lines,
+        (
+            ((str(k),), f"{k}: unknown key{did_you_mean(str(k), sorted(known), 0.5)}")
+            for k in unknown
+        ),
+    )
+    return yaml_lines.validated(path, data, lines, AnalysisPlan)
 
 
 def _show(named: list[Verdict], rest: list[Verdict]) -> None:
