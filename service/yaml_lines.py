@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,6 +18,8 @@ At = tuple[str | int, ...]
 Lines = Mapping[At, int]
 """The line of every key and list entry, counted from 1."""
 M = TypeVar("M", bound=BaseModel)
+_LOGIN = re.compile(r"//[^/\s]*@")
+"""User and password in an address: never repeated."""
 
 
 def read_text(path: Path) -> str:
@@ -112,8 +115,9 @@ def _messages(
 def _value_hint(item: Any) -> str:
     expected = str(item.get("ctx", {}).get("expected", ""))
     options = [part.strip(" '") for part in expected.replace(" or ", ", ").split(",") if part]
-    said = f" (here: {item['input']!r})" if isinstance(item.get("input"), str | int | float) else ""
-    return said + did_you_mean(str(item.get("input")), options, 0.5)
+    given = item.get("input")
+    said = f" (here: {given!r})" if isinstance(given, str | int | float) else ""
+    return _LOGIN.sub("//...@", said) + did_you_mean(str(given), options, 0.5)
 
 
 def _siblings(model: type[BaseModel], at: Sequence[str | int]) -> list[str]:
