@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import ClassVar, Literal
 
 from domain.verdicts import VerdictKind
 from probes.calls import PLAIN, Status
@@ -68,6 +68,9 @@ class Tally:
 class TestResult:
     """A question with its answer. ``family`` names the set within which ``p_adjusted`` was corrected
     by ``correction``. ``sentence`` names the harm, the groups, the size and the interval."""
+
+    __test__: ClassVar[bool] = False
+    """pytest takes every class of such a name for a test."""
 
     id: str
     question: str
