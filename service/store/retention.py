@@ -32,7 +32,7 @@ from service.store.service_tables import (
     events,
     jobs,
 )
-from service.store.tables import calls, items, measurements, portraits, runs
+from service.store.tables import calls, items, measurements, portraits, probe_calls, runs
 
 SWEEPER = "retention"
 """Who a receipt names when nobody asked."""
@@ -176,7 +176,8 @@ class _Sweeper:
             ]
             keys = {value for row in rows for value in row.values() if value}
             tables = (
-                measurements, calls, items, portraits, runs, artefacts, events, deliveries, jobs,
+                measurements, calls, items, portraits, probe_calls, runs, artefacts, events,
+                deliveries, jobs,
             )  # fmt: skip
             steps = [delete(t).where(t.c.run_id == run_id) for t in tables]
             self._try("figures", run_id, partial(self._drop, keys, run_id, steps))

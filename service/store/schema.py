@@ -15,7 +15,7 @@ import service.store.service_tables  # enters its tables in the metadata
 from domain.errors import LedgerError
 from service.store.tables import metadata
 
-HEAD = "0004"
+HEAD = "0005"
 """The revision that ``tables`` and ``service_tables`` describe."""
 BEFORE = "base"
 FIRST_TABLES = {"runs", "portraits", "items", "calls", "measurements"}

@@ -164,3 +164,22 @@ measurements = Table(
     Column("reason", Words),
     ForeignKeyConstraint(["run_id", "item_id"], ["items.run_id", "items.item_id"]),
 )
+
+probe_calls = Table(
+    "probe_calls",
+    metadata,
+    _of_run(),
+    Column("call_key", String(64), primary_key=True),
+    Column("probe", Words, nullable=False),
+    Column("language", String(40), nullable=False),
+    Column("item", Words, nullable=False),
+    Column("arm", Words, nullable=False),
+    Column("condition", Words, nullable=False),
+    Column("stage", String(40), nullable=False),
+    Column("repeat", Integer, nullable=False),
+    # JSON as text: its own encoder has words for minus infinity, which a log-probability may be
+    Column("call", Words, nullable=False),
+    Column("reply", Words, nullable=False),
+    Column("at", String(40), nullable=False),
+)
+"""What was asked of a language model and what came back."""

@@ -30,8 +30,8 @@ from service.store.tables import metadata
 
 REPO = Path(__file__).resolve().parents[3]
 RUN = "0123456789abcdef0123456789abcdef"
-EARLIER = ["0001", "0002", "0003"]
-SERVICE = {"batches", "jobs", "events", "artefacts", "api_keys", "deliveries"}
+EARLIER = ["0001", "0002", "0003", "0004"]
+SERVICE = {"batches", "jobs", "events", "artefacts", "api_keys", "deliveries", "probe_calls"}
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -194,7 +194,9 @@ def test_a_database_that_was_brought_up_has_the_keys_of_a_fresh_one(tmp_path: Pa
 
 def test_the_steps_form_one_line_that_ends_where_the_program_is() -> None:
     assert steps().get_heads() == [schema.HEAD]
-    assert [s.revision for s in steps().walk_revisions()] == ["0004", "0003", "0002", "0001"]
+    assert [s.revision for s in steps().walk_revisions()] == [
+        "0005", "0004", "0003", "0002", "0001",
+    ]  # fmt: skip
 
 
 def test_a_database_that_is_up_to_date_takes_no_step(database: Database) -> None:
