@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from typing import Annotated, Any, Literal, Self
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from pydantic import (
     AfterValidator,
@@ -20,6 +20,7 @@ from domain.tools import RateLimit
 
 PLAIN = "plain"
 _WORD = re.compile(r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")
+_SECRET = re.compile(r"key|token|secret|passw|sig|code|auth", re.I)
 _VARIABLE = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*$")
 
 
@@ -84,9 +85,9 @@ class EndpointChoice(_Part):
             raise ValueError("no user name or password in an address: use key_env or key_file")
         if parts.scheme not in ("http", "https") or not host or re.search(r"\s", text):
             raise ValueError("an address begins with http:// or https:// and names a host")
-        if parts.query or parts.fragment:
-            raise ValueError("an address ends with its path, such as https://host/v1")
-        return text.rstrip("/")
+        if any(_SECRET.search(name) for name, _ in parse_qsl(parts.query, keep_blank_values=True)):
+            raise ValueError("no key in an address: use key_env or key_file")
+        return text
 
     @model_validator(mode="after")
     def _one_place(self) -> Self:

@@ -18,8 +18,8 @@ At = tuple[str | int, ...]
 Lines = Mapping[At, int]
 """The line of every key and list entry, counted from 1."""
 M = TypeVar("M", bound=BaseModel)
-_LOGIN = re.compile(r"//[^/\s]*@")
-"""User and password in an address: never repeated."""
+_IN_ADDRESS = re.compile(r"(?<=//)[^/\s]*@|\?.*(?=')")
+"""User and password in an address, and its query: never repeated."""
 
 
 def read_text(path: Path) -> str:
@@ -117,7 +117,7 @@ def _value_hint(item: Any) -> str:
     options = [part.strip(" '") for part in expected.replace(" or ", ", ").split(",") if part]
     given = item.get("input")
     said = f" (here: {given!r})" if isinstance(given, str | int | float) else ""
-    return _LOGIN.sub("//...@", said) + did_you_mean(str(given), options, 0.5)
+    return _IN_ADDRESS.sub("...", said) + did_you_mean(str(given), options, 0.5)
 
 
 def _siblings(model: type[BaseModel], at: Sequence[str | int]) -> list[str]:
