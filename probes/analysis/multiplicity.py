@@ -1,0 +1,75 @@
+"""Corrections for many questions. None (no test) stays None and does not count."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+from statsmodels.stats.multitest import multipletests
+
+from probes.analysis.tests import EXACT_UP_TO, all_signs, random_signs
+
+HOLM = "Holm"
+BENJAMINI_HOCHBERG = "Benjamini-Hochberg"
+MAX_T = "max-T, step-down"
+
+
+def holm(ps: Sequence[float | None]) -> list[float | None]:
+    """p values that keep the chance of any false alarm (Holm 1979), for named questions."""
+    return _adjusted(ps, "holm")
+
+
+def benjamini_hochberg(ps: Sequence[float | None]) -> list[float | None]:
+    """p values that keep the share of false ones among alarms (Benjamini, Hochberg 1995), for maps."""
+    return _adjusted(ps, "fdr_bh")
+
+
+def _adjusted(ps: Sequence[float | None], method: str) -> list[float | None]:
+    known = [p for p in ps if p is not None]
+    if any(not 0 <= p <= 1 for p in known):
+        raise ValueError("p values lie between 0 and 1")
+    if not known:
+        return [None] * len(ps)
+    corrected = iter(multipletests(known, method=method)[1])
+    return [None if p is None else min(1.0, float(next(corrected))) for p in ps]
+
+
+def max_t(
+    diffs: Sequence[Sequence[float]] | npt.NDArray[np.float64], seed: int, draws: int = 10_000
+) -> list[float | None]:
+    """p values over many labels at once, by flipping the arms of whole units (Westfall and Young
+    1993, step-down): it keeps the chance of any false alarm and uses that labels go together.
+
+    ``diffs[u][l]`` is the difference A - B of unit ``u`` (a pair, a template, a name) in label
+    ``l``, NaN where the unit has none. All patterns of signs up to 16 units, else ``draws`` seeded
+    ones with (b + 1) / (m + 1). A label without any value gets None.
+    """
+    values = np.asarray(diffs, float)
+    if values.size == 0:
+        return [None] * (values.shape[1] if values.ndim == 2 else 0)
+    known = np.isfinite(values)
+    filled = np.where(known, values, 0.0)
+    # flipping signs leaves the sum of squares alone, so this ranks labels as |t| does
+    scale = np.sqrt((filled**2).sum(axis=0))
+    scale[scale == 0] = np.inf
+    standard = filled / scale
+    observed = np.abs(standard.sum(axis=0))
+    exact = len(values) <= EXACT_UP_TO
+    signs = (
+        all_signs(len(values))
+        if exact
+        else random_signs(np.random.default_rng(seed), draws, len(values))
+    )
+    flipped = np.abs(signs @ standard)
+    order = np.argsort(-observed, kind="stable")
+    # the largest of the labels that are left, from the last to the first
+    most = np.maximum.accumulate(flipped[:, order[::-1]], axis=1)[:, ::-1]
+    hits = (most >= observed[order] - 1e-9).sum(axis=0)
+    ps = hits / len(signs) if exact else (hits + 1) / (len(signs) + 1)
+    ps = np.maximum.accumulate(ps)
+    found: list[float | None] = [None] * values.shape[1]
+    for place, label in enumerate(order):
+        if known[:, label].any():
+            found[label] = min(1.0, float(ps[place]))
+    return found
