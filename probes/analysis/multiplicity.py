@@ -2,41 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
-from statsmodels.stats.multitest import multipletests
+from scipy import stats
 
 from probes.analysis.tests import EXACT_UP_TO, all_signs, random_signs
 
 HOLM = "Holm"
 BENJAMINI_HOCHBERG = "Benjamini-Hochberg"
 MAX_T = "max-T, step-down"
+Floats = npt.NDArray[np.float64]
 
 
 def holm(ps: Sequence[float | None]) -> list[float | None]:
     """p values that keep the chance of any false alarm (Holm 1979), for named questions."""
-    return _adjusted(ps, "holm")
+    return _adjusted(ps, _holm)
 
 
 def benjamini_hochberg(ps: Sequence[float | None]) -> list[float | None]:
     """p values that keep the share of false ones among alarms (Benjamini, Hochberg 1995), for maps."""
-    return _adjusted(ps, "fdr_bh")
+    return _adjusted(ps, stats.false_discovery_control)
 
 
-def _adjusted(ps: Sequence[float | None], method: str) -> list[float | None]:
-    known = [p for p in ps if p is not None]
-    if any(not 0 <= p <= 1 for p in known):
+def _holm(ps: Floats) -> Floats:
+    # statsmodels has this, and sweeps the interpreter's memory at each call: 60 ms, too much for maps
+    order = np.argsort(ps, kind="stable")
+    left = np.arange(len(ps), 0, -1)
+    found = np.empty(len(ps))
+    found[order] = np.maximum.accumulate(ps[order] * left)
+    return found
+
+
+def _adjusted(
+    ps: Sequence[float | None], correct: Callable[[Floats], Floats]
+) -> list[float | None]:
+    known = np.array([p for p in ps if p is not None], float)
+    if not ((known >= 0) & (known <= 1)).all():
         raise ValueError("p values lie between 0 and 1")
-    if not known:
+    if not known.size:
         return [None] * len(ps)
-    corrected = iter(multipletests(known, method=method)[1])
-    return [None if p is None else min(1.0, float(next(corrected))) for p in ps]
+    corrected = iter(np.minimum(correct(known), 1.0))
+    return [None if p is None else float(next(corrected)) for p in ps]
 
 
 def max_t(
-    diffs: Sequence[Sequence[float]] | npt.NDArray[np.float64], seed: int, draws: int = 10_000
+    diffs: Sequence[Sequence[float]] | Floats, seed: int, draws: int = 10_000
 ) -> list[float | None]:
     """p values over many labels at once, by flipping the arms of whole units (Westfall and Young
     1993, step-down): it keeps the chance of any false alarm and uses that labels go together.

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from statsmodels.stats.multitest import multipletests
 
 from probes.analysis.multiplicity import benjamini_hochberg, holm, max_t
 from probes.analysis.tests import sign_flip
@@ -26,6 +27,14 @@ def test_every_multiplicity_case_on_disk_comes_out_the_same(
     case = cases["multiplicity"][number]
     assert holm(case["p"]) == pytest.approx(case["holm"])
     assert benjamini_hochberg(case["p"]) == pytest.approx(case["bh"])
+
+
+def test_random_p_values_are_corrected_as_statsmodels_does() -> None:
+    ps = np.random.default_rng(1).uniform(0, 0.3, 9)
+    assert holm(list(ps)) == pytest.approx(list(multipletests(ps, method="holm")[1]))
+    assert benjamini_hochberg(list(ps)) == pytest.approx(
+        list(multipletests(ps, method="fdr_bh")[1])
+    )
 
 
 def test_what_was_not_tested_stays_untested_and_costs_nothing() -> None:
