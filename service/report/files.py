@@ -146,6 +146,7 @@ def report_json(data: RunData, groups: Grouping, specs: Mapping[str, MetricSpec]
         "items": [_item(data, i) for i in sorted(data.items, key=lambda i: i.item_id)],
         "metrics": {k: asdict(s) for k, s in sorted(specs.items())},
         "limits": list(LIMITS),
+        "probes": data.probes,
         "versions": dict(data.versions),
         "inputs": dict(data.inputs),
     }

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Mapping
-from functools import cache
 from itertools import groupby
-from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from domain.measurements import Outcome
@@ -22,12 +17,22 @@ from service.report.charts import metric_name, payload, script_json
 from service.report.equitability import ERRORS, equitability_tables
 from service.report.groups import MIN_PEOPLE, Grouping, attribute_label, ordered
 from service.report.model import RunData
+from service.report.page_parts import content_policy, environment, static_text
 from service.report.pictures import embed
+from service.report.probe_view import probe_view
 from service.report.verdict_rows import verdict_rows
 
-HERE = Path(__file__).parent
-SCRIPTS = ("core.js", "state.js", "boxplot.js", "heatmap.js", "diagnosis.js", "items.js", "main.js")
-STYLES = ("base.css", "tables.css", "explore.css")
+SCRIPTS = (
+    "core.js",
+    "state.js",
+    "boxplot.js",
+    "heatmap.js",
+    "diagnosis.js",
+    "items.js",
+    "main.js",
+    "probes.js",
+)
+STYLES = ("base.css", "tables.css", "explore.css", "probes.css")
 ALWAYS_SHOWN = (
     Outcome.MEASURED,
     Outcome.FACE_LOST,
@@ -39,9 +44,12 @@ ALWAYS_SHOWN = (
 
 def render(data: RunData, groups: Grouping, specs: Mapping[str, MetricSpec]) -> str:
     """The page. Every string of the run is escaped, its control and direction marks made visible."""
-    style = "\n".join(_static(name) for name in STYLES)
-    script = '(() => {\n"use strict";\n' + "\n".join(_static(name) for name in SCRIPTS) + "\n})();"
+    style = "\n".join(static_text(name) for name in STYLES)
+    script = (
+        '(() => {\n"use strict";\n' + "\n".join(static_text(name) for name in SCRIPTS) + "\n})();"
+    )
     pictures = embed(data)
+    probes = probe_view(data.probes) if data.probes else None
     context = {
         "csp": content_policy(style, script),
         "style": Markup(style),  # noqa: S704 - our own file
@@ -54,54 +62,12 @@ def render(data: RunData, groups: Grouping, specs: Mapping[str, MetricSpec]) -> 
         "attribute_label": attribute_label,
         "metric_label": lambda metric: metric_name(specs.get(metric), metric),
         "min_people": MIN_PEOPLE,
+        "p": probes,
+        "probe_cells": script_json(probes["cells"]) if probes else "",
         **_summary(data),
         **_sections(data, groups, specs),
     }
-    return _environment().get_template("report.html.j2").render(context)
-
-
-def content_policy(style: str, script: str) -> str:
-    """Nothing may load or run except this page's own style and script, by hash, and inline pictures."""
-    return (
-        f"default-src 'none'; img-src data:; style-src '{_hash(style)}'; script-src '{_hash(script)}';"
-        " base-uri 'none'; form-action 'none'"
-    )
-
-
-def _hash(text: str) -> str:
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-
-
-@cache
-def _static(name: str) -> str:
-    return (HERE / "static" / name).read_text(encoding="utf-8").strip()
-
-
-@cache
-def _environment() -> Environment:
-    environment = Environment(
-        loader=FileSystemLoader(HERE / "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        finalize=_finalize,
-    )
-    environment.filters.update(
-        figure=wording.figure,
-        p_value=wording.p_value,
-        words=wording.words,
-        attribute_label=attribute_label,
-        plural=wording.plural,
-        sha=lambda text: str(text)[:16],
-    )
-    return environment
-
-
-def _finalize(value: Any) -> Any:
-    if value is None:
-        return "–"
-    return value if isinstance(value, Markup) else wording.visible(value)
+    return environment().get_template("report.html.j2").render(context)
 
 
 def _summary(data: RunData) -> dict[str, Any]:

@@ -233,6 +233,8 @@ class RunData:
     cleaning: Cleaning = Cleaning()
     calls: Sequence[ToolCalls] = ()
     """What the calls of each of the plan's tools came to, in the plan's order."""
+    probes: Mapping[str, Any] | None = None
+    """report.json of a run of text probes that belongs to this audit."""
 
     @property
     def counted(self) -> list[ItemRow]:
