@@ -134,18 +134,23 @@ class ProbeChoice(_Part):
 
 class ConditionChoice(_Part):
     """What is added to every prompt, or changed in the sampling, against the plain condition.
-    ``guard`` names a text of docs/mitigation.md that goes before the question."""
+    ``guard`` names a ready-made text that goes before the question, ``system`` is one of your own."""
 
     id: Word
     guard: str | None = None
+    system: str | None = None
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
     top_p: Annotated[float, Field(gt=0, le=1)] | None = None
 
     @model_validator(mode="after")
     def _plain_is_plain(self) -> Self:
-        if self.id == PLAIN and self.model_dump(exclude={"id"}, exclude_none=True):
+        if self.id == PLAIN and len(self.told()) > 1:
             raise ValueError("'plain' is the condition in which nothing is changed")
         return self
+
+    def told(self) -> dict[str, Any]:
+        """The keys that are set."""
+        return self.model_dump(exclude_none=True)
 
 
 def _condition(value: Any) -> Any:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from pydantic import SecretStr
 
 from adapters.contract import ToolSpec
-from domain.errors import LikenessError
+from domain.errors import LikenessError, PlanError
 from service import secrets, settings
 
 Keys = Literal["real", "placeholder"]
@@ -59,19 +59,53 @@ def with_key(
     return found
 
 
+def named_key(
+    variable: str | None,
+    file: str | None,
+    folder: Path,
+    *,
+    warn: Callable[[str], object] = lambda _text: None,
+) -> SecretStr | None:
+    """The key that a plan names by ``key_env`` or ``key_file`` (relative to ``folder``), None where
+    it names neither. Raises LikenessError in one line; ``warn`` as for ``with_key``."""
+    if file:
+        key = _of_file(folder, file, warn)
+    elif variable:
+        key = _named_variable(variable)
+    else:
+        return None
+    secrets.remember(key)
+    return SecretStr(key)
+
+
+def check_no_key(path: Path, text: str) -> None:
+    """Pass a plan's ``text`` that holds no key which this process has read: it goes into the ledger
+    and the report. Raises PlanError with the line."""
+    for number, line in enumerate(text.splitlines(), 1):
+        if secrets.holds_secret(line.encode()):
+            raise PlanError(f"{path}:{number}: here stands the key itself: {NO_LITERAL}")
+
+
 def _of_variable(spec: ToolSpec, named: str | None) -> str | None:
     variable = named or spec.key_env or ""
+    if named or (variable and spec.key_needed):
+        return _named_variable(variable)
     value = (settings.variable(variable) or "").strip() if variable else ""
     if value:
         return _checked(value, f"the environment variable {variable}")
-    if named or (variable and spec.key_needed):
-        raise LikenessError(
-            f"the environment variable {variable} is not set; set it to your key, "
-            "or name a file that holds it with key_file"
-        )
     if spec.key_needed:
         raise LikenessError("a key is needed: name a variable with key_env or a file with key_file")
     return None
+
+
+def _named_variable(variable: str) -> str:
+    value = (settings.variable(variable) or "").strip()
+    if value:
+        return _checked(value, f"the environment variable {variable}")
+    raise LikenessError(
+        f"the environment variable {variable} is not set; set it to your key, "
+        "or name a file that holds it with key_file"
+    )
 
 
 def _of_file(folder: Path, name: str, warn: Callable[[str], object]) -> str:

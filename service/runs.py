@@ -16,7 +16,7 @@ from domain.plan import AuditPlan, ToolChoice
 from domain.portraits import Portrait
 from service import secrets
 from service.controls import control_tools
-from service.keys import NO_LITERAL, Keys, with_key
+from service.keys import Keys, check_no_key, with_key
 from service.plans import LoadedPlan
 from service.portraits import read_manifest, select
 from service.store.blobs import Blobs
@@ -68,7 +68,7 @@ def begin(
     tools, controls = _tools(loaded, portraits, lambda tool: tool)
     idle = _idle_in(ledger_file, retry_failed) if resume else frozenset()
     specs = _specs(loaded, tools, idle, say)
-    _check_no_key(loaded)
+    check_no_key(loaded.path, loaded.text)
     try:
         ledger = Ledger.at(ledger_file)
     except OSError as error:
@@ -96,7 +96,7 @@ def begin_in(
     portraits = chosen_portraits(loaded)
     tools, controls = _tools(loaded, portraits, resolve)
     specs = _specs(loaded, tools, _idle(ledger, False), say)
-    _check_no_key(loaded)
+    check_no_key(loaded.path, loaded.text)
     run = Run(loaded, out, ledger, blobs, portraits, tools, controls, specs, time.monotonic())
     _enter(run)
     return run
@@ -152,13 +152,6 @@ def _idle(ledger: Ledger, retry_failed: bool) -> frozenset[str]:
     again = Outcome.FAILED.value if retry_failed else ""
     busy = {i["tool"] for i in items if i["state"] in called or i["outcome"] == again}
     return frozenset(i["tool"] for i in items) - busy
-
-
-def _check_no_key(loaded: LoadedPlan) -> None:
-    """The plan's text goes into the ledger and the report."""
-    for number, line in enumerate(loaded.text.splitlines(), 1):
-        if secrets.holds_secret(line.encode()):
-            raise PlanError(f"{loaded.path}:{number}: here stands the key itself: {NO_LITERAL}")
 
 
 def check_groups(loaded: LoadedPlan, portraits: Sequence[Portrait]) -> None:
