@@ -1,6 +1,6 @@
 # Likeness as a container: docker build -t likeness .
 #
-#   --build-arg EXTRAS="diffusion super-resolution"   the packages of two more tools
+#   --build-arg EXTRAS="diffusion super-resolution"   the packages of two more tools; local-llm: a small language model
 #   --build-arg TORCH=cuda                            insist on a torch built for CUDA
 #   --build-arg PIP_ARGS="..."                        more arguments for every pip install
 #   --build-context wheels=FOLDER                     wheels of one's own, looked at beside the index
@@ -21,6 +21,7 @@ ARG EXTRAS=""
 # hadolint ignore=DL3008,SC2086
 RUN set -eu; more=""; \
     case " $EXTRAS " in *" super-resolution "*) more="libomp5 libvulkan1" ;; esac; \
+    case " $EXTRAS " in *" local-llm "*) more="$more libgomp1 libstdc++6" ;; esac; \
     apt-get update; \
     DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
       libimage-exiftool-perl python3 $more; \
@@ -38,14 +39,15 @@ RUN apt-get update && \
 ENV PATH=/opt/likeness/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 WORKDIR /src
 RUN python3 -m venv /opt/likeness
-COPY requirements.lock requirements-server.lock requirements-diffusion.lock requirements-super-resolution.lock ./
+COPY requirements.lock requirements-server.lock requirements-diffusion.lock requirements-super-resolution.lock \
+  requirements-local-llm.lock ./
 # torch first and by itself: where a wheel without CUDA lies at hand, pip then takes that one
 RUN --mount=type=secret,id=pip,target=/etc/pip.conf --mount=type=bind,from=wheels,target=/wheels \
     set -eu; \
     case "$TORCH" in cpu|cuda) ;; *) echo "TORCH is cpu or cuda, not $TORCH" >&2; exit 1 ;; esac; \
     for extra in $EXTRAS; do \
-      case "$extra" in diffusion|super-resolution) ;; \
-        *) echo "EXTRAS knows diffusion and super-resolution, not $extra" >&2; exit 1 ;; esac; \
+      case "$extra" in diffusion|super-resolution|local-llm) ;; \
+        *) echo "EXTRAS knows diffusion, super-resolution and local-llm, not $extra" >&2; exit 1 ;; esac; \
     done; \
     grep '^torch==' requirements.lock >torch.lock; \
     pip install --find-links /wheels $PIP_ARGS -r torch.lock; \
@@ -62,7 +64,10 @@ RUN --mount=type=secret,id=pip,target=/etc/pip.conf --mount=type=bind,from=wheel
       pip install --find-links /wheels $PIP_ARGS -r requirements-diffusion.lock ;; esac; \
     # without what it asks for itself: a second cv2 would lie over ours
     case " $EXTRAS " in *" super-resolution "*) \
-      pip install --find-links /wheels $PIP_ARGS --no-deps -r requirements-super-resolution.lock ;; esac
+      pip install --find-links /wheels $PIP_ARGS --no-deps -r requirements-super-resolution.lock ;; esac; \
+    # without what it asks for itself: that would be compiled for ten minutes and not be used
+    case " $EXTRAS " in *" local-llm "*) \
+      pip install --find-links /wheels $PIP_ARGS --no-deps -r requirements-local-llm.lock ;; esac
 COPY pyproject.toml README.md LICENSE NOTICE ./
 COPY domain domain
 COPY preprocess preprocess

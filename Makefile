@@ -13,10 +13,11 @@ export NUMEXPR_NUM_THREADS := 1
 export LIKENESS_DATA
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help demo test lint bench validity findings soak setup setup-dev clean
+.PHONY: help demo probe-demo test lint bench validity findings soak setup setup-dev clean
 
 help:
 	@echo "make demo      audit the sample portraits and write a report (out/demo)"
+	@echo "make probe-demo  probe a small language model on this machine and write a report (out/probe-demo)"
 	@echo "make test      lint, types, layers, then every test"
 	@echo "make bench     speed of a pair, scaling, memory"
 	@echo "make validity  do the figures measure what they say, on real portraits"
@@ -28,6 +29,10 @@ help:
 
 demo: setup
 	@$(BIN)/likeness audit samples/audit.yaml --out out/demo
+
+probe-demo:
+	@scripts/setup.sh local-llm
+	@$(BIN)/likeness probe samples/probes/demo.yaml --out out/probe-demo
 
 test: lint
 	@$(BIN)/python -m pytest -n $(TEST_WORKERS) --dist loadfile -rs --durations=10 $(PYTEST_ARGS)

