@@ -23,6 +23,7 @@ from service.report.model import (
     RunData,
     controls_ok,
 )
+from service.report.probe_reading import KEPT_PROBES, read_probe_report
 from service.reviews import KEPT_AS, check_reviews, read_reviews
 from service.runs import Run
 from service.store.ledger import now
@@ -50,11 +51,17 @@ class Finished:
     to_review: int
 
 
-def finish(run: Run, say: Callable[[str], None], reviews: Path | None = None) -> Finished:
+def finish(
+    run: Run,
+    say: Callable[[str], None],
+    reviews: Path | None = None,
+    probes: Path | None = None,
+) -> Finished:
     """Clean, draw the verdicts and write the report. Can be run again on the same ledger.
 
     ``reviews`` is a CSV of decisions made by people; without it the ones that an earlier run of
     this ledger took in are kept. Raises LikenessError for reviews that do not fit the run.
+    ``probes`` is the folder of a run of text probes to be shown in the same report, kept likewise.
     """
     say("drawing verdicts and writing the report")
     items = [_item_row(run, row) for row in _with_subjects(run)]
@@ -88,6 +95,7 @@ def finish(run: Run, say: Callable[[str], None], reviews: Path | None = None) ->
         load_picture=run.blobs.get,
         cleaning=cleaning,
         calls=calls,
+        probes=_probes(run, probes),
     )
     return Finished(
         run_id=row["run_id"],
@@ -102,6 +110,12 @@ def finish(run: Run, say: Callable[[str], None], reviews: Path | None = None) ->
         standings=Counter(cleaning.of(i.item_id).place.value for i in items),
         to_review=len(cleaning.review),
     )
+
+
+def _probes(run: Run, chosen: Path | None) -> dict[str, Any] | None:
+    kept = run.out / KEPT_PROBES
+    source = chosen or (kept if kept.exists() else None)
+    return read_probe_report(source) if source else None
 
 
 def _clean(

@@ -64,6 +64,10 @@ def audit(
             help="CSV of people's decisions on review.csv: item_id,reviewer,decision,reason."
         ),
     ] = None,
+    probes: Annotated[
+        Path | None,
+        typer.Option(help="Folder of a `likeness probe` run, to be shown in the same report."),
+    ] = None,
     gate: Annotated[
         bool, typer.Option(help="Exit 1 when a disparity was found, 3 when nothing was settled.")
     ] = False,
@@ -93,7 +97,7 @@ def audit(
         raise LikenessError("--out DIR is needed: the folder for ledger, pictures and report")
     began = time.monotonic()
     if server is not None:
-        if estimate or budget is not None or reviews is not None or retry_failed:
+        if estimate or budget is not None or reviews or probes or retry_failed:
             said = "--server goes with --out, --resume, --gate and --json only"
             raise LikenessError(f"{said}; a server's runs are estimated and reviewed there")
         assert out is not None
@@ -119,7 +123,7 @@ def audit(
     with Bars() as bars:
         done = run_audit(
             loaded, out, resume=resume, retry_failed=retry_failed, machine=machine, progress=bars,
-            reviews=reviews,
+            reviews=reviews, probes=probes,
         )  # fmt: skip
     _end(done, began, gate, as_json)
 

@@ -20,6 +20,7 @@ from service.engine.lane import Lane
 from service.engine.pool import MeasuringPool
 from service.engine.progress import Progress, Silent
 from service.plans import LoadedPlan
+from service.report.probe_reading import read_probe_report
 from service.reviews import read_reviews
 from service.store.ledger import CALLING, DONE, EDITED, PLANNED
 
@@ -49,18 +50,21 @@ def run_audit(
     machine: Machine,
     progress: Progress | None = None,
     reviews: Path | None = None,
+    probes: Path | None = None,
 ) -> finishing.Finished:
     """The whole audit, from the plan to the report. Raises LikenessError when it cannot go on;
     what is done by then is in the ledger, and ``resume`` goes on from there, with ``retry_failed``
     also with the items that a tool had failed. ``reviews`` is a CSV of decisions that people made on
-    the items of this run."""
+    the items of this run, ``probes`` the folder of a run of text probes to show in its report."""
     watch = progress or Silent()
+    if probes is not None:
+        read_probe_report(probes)
     if reviews is not None:
         read_reviews(reviews)  # a mistake in it is told before hours of work, not after
     run = runs.begin(loaded, out, resume, retry_failed, watch.say)
     try:
         run_steps(run, machine, watch, threading.Event())
-        return finishing.finish(run, watch.say, reviews)
+        return finishing.finish(run, watch.say, reviews, probes)
     finally:
         run.ledger.close()
 

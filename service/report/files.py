@@ -30,6 +30,7 @@ from service.report.groups import Grouping, grouping
 from service.report.html import render
 from service.report.junit import of_audit, to_xml
 from service.report.model import ItemRow, RunData, controls_ok
+from service.report.probe_reading import KEPT_PROBES
 from service.report.tables import (
     OutcomeRow,
     group_summaries,
@@ -68,6 +69,8 @@ def write_all(
     }
     if data.cleaning.reviews_text:
         made["reviews.csv"] = data.cleaning.reviews_text.encode()
+    if data.probes:
+        made[KEPT_PROBES] = to_json(data.probes)
     made["manifest.json"] = to_json(manifest_json(data, made))
     try:
         out.mkdir(parents=True, exist_ok=True)

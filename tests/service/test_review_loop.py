@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from service.report.probe_files import write_probe_files
+from service.report.probe_model import ProbeRun
 from service.store.ledger import Ledger
 
 REPO = Path(__file__).resolve().parents[2]
@@ -37,14 +39,19 @@ def answer(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-def test_reviews_come_back_into_a_finished_run_and_are_kept(tmp_path: Path) -> None:
+def test_reviews_and_text_probes_come_into_a_finished_run_and_are_kept(tmp_path: Path) -> None:
     pictures = sorted((REPO / "samples" / "portraits" / "images").glob("*_base.jpg"))[:4]
     lines = [
         f"{p},s{k},{'mw'[k % 2]},{'adversarial' if k == 3 else ''}" for k, p in enumerate(pictures)
     ]
     (tmp_path / "m.csv").write_text("file,subject_id,gender,set\n" + "\n".join(lines) + "\n")
     (tmp_path / "plan.yaml").write_text(PLAN)
-    first = answer(audit(tmp_path))
+    probes = ProbeRun(
+        "p1", "Release 7", "", "2026-11-30T01:00:00+00:00", "2026-11-30T01:01:00+00:00", 60.0, 0, 0.05,
+        "", {}, "https://llm.example/v1", "model-x", {}, (), notices=("Asked on a Monday.",),
+    )  # fmt: skip
+    write_probe_files(probes, tmp_path / "probes")
+    first = answer(audit(tmp_path, "--probes", str(tmp_path / "probes")))
     assert first["standings"] == {"main": 3, "adversarial": 1}
     out = tmp_path / "out"
     with (out / "measurements.csv").open() as file:
@@ -57,6 +64,8 @@ def test_reviews_come_back_into_a_finished_run_and_are_kept(tmp_path: Path) -> N
     assert answer(audit(tmp_path, "--resume"))["standings"] == with_reviews["standings"]
     report = json.loads((out / "report.json").read_text())
     assert report["cleaning"]["items"]["excluded_3"] == 1
+    assert report["probes"]["run"]["name"] == "Release 7"
+    assert "Asked on a Monday." in (out / "report.html").read_text()
     ledger = Ledger.at(out / "ledger.sqlite3")
     assert len(ledger.calls()) == 4
     ledger.close()

@@ -39,6 +39,7 @@ from service.report.probe_html import render_probes
 from service.report.probe_json import PROBE_SCHEMA, probe_json
 from service.report.probe_marks import shade
 from service.report.probe_model import CallStats, ProbeRun
+from service.report.probe_reading import read_probe_report
 from service.report.wording import FORBIDDEN
 
 HOSTILE = "</script><script>alert(1)</script>\u202e<b>&"
@@ -260,3 +261,28 @@ def test_an_audits_report_has_the_same_section(
     assert 'id="probes"' not in without and 'id="probes"' in page
     assert '<a href="#probes">' in page
     assert "Asked on less often: women" in text_of(page)
+
+
+def test_a_report_of_probes_is_read_back_as_it_was_written(tmp_path: Path) -> None:
+    write_probe_files(run(), tmp_path)
+    assert read_probe_report(tmp_path) == read_probe_report(tmp_path / "report.json")
+    assert read_probe_report(tmp_path)["run"]["id"] == "p1"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{", "not JSON"),
+        ("[]", "names no schema"),
+        ('{"schema": "likeness-report/1"}', "likeness-report/1"),
+        ('{"schema": "likeness-probe-report/1", "results": 3}', "not whole"),
+    ],
+)
+def test_what_is_no_report_of_probes_is_said_in_one_line(
+    tmp_path: Path, text: str, said: str
+) -> None:
+    (tmp_path / "report.json").write_text(text)
+    with pytest.raises(LikenessError, match=said):
+        read_probe_report(tmp_path)
+    with pytest.raises(LikenessError, match="no such report"):
+        read_probe_report(tmp_path / "absent")
