@@ -93,7 +93,8 @@ class Cell:
     ``delta`` is P_A - P_B with its interval (Newcombe; cluster bootstrap where pooled), ``bbs`` its
     magnitude, ``rbr`` P_A / P_B or None with ``rbr_status`` ("ok", "both_zero",
     "denominator_below_floor", "no_samples"), ``log2_rbr`` of the smoothed ratio with its interval,
-    ``bs`` None with ``bs_reason`` unless delta's interval excludes 0.
+    ``bs`` None with ``bs_reason`` unless delta's interval excludes 0. ``bbs_by_chance`` is the BBS
+    that no difference at all would show on average with these counts.
     """
 
     row: str
@@ -116,6 +117,7 @@ class Cell:
     p_adjusted: float | None = None
     template_sd: float | None = None
     flags: tuple[str, ...] = ()
+    bbs_by_chance: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
