@@ -34,6 +34,8 @@ class ProbeSpec:
     needs: tuple[str, ...] = ()
     """What the endpoint must be able to do: "logprobs", "completion"; empty: chat alone."""
     in_composite: bool = True
+    path_settings: tuple[str, ...] = ()
+    """Settings that name files, relative to the plan's folder; a plan from elsewhere has none."""
 
 
 class Settings(BaseModel):
