@@ -51,10 +51,7 @@ def newcombe(xa: int, na: int, xb: int, nb: int, level: float = 0.95) -> Interva
     None when an arm is empty. Pooled over templates it is too narrow: use ``bootstrap``."""
     if difference(xa, na, xb, nb) is None:
         return None
-    low, high = confint_proportions_2indep(
-        xa, na, xb, nb, compare="diff", method="newcomb", alpha=1 - level
-    )
-    return Interval(max(-1.0, float(low)), min(1.0, float(high)), "newcombe", level)
+    return _newcombe(xa, na, xb, nb, level)
 
 
 def ratio(xa: int, na: int, xb: int, nb: int) -> tuple[float | None, RatioStatus]:
@@ -113,21 +110,22 @@ def expected_bbs_without_difference(p: float, n: int, n_b: int | None = None) ->
     return _moments(p, n, p, n if n_b is None else n_b)[0]
 
 
-def bias_stability(xa: float, na: int, xb: float, nb: int) -> tuple[float | None, str]:
+def bias_stability(
+    xa: float, na: int, xb: float, nb: int, interval: Interval | None = None
+) -> tuple[float | None, str]:
     """BS = standard deviation / mean of BBS over a bootstrap of the draws, at least 0, with "" or the
     reason why there is none.
 
     The bootstrap is of independent draws within each arm, whose distribution is binomial and known:
-    its moments are computed rather than simulated, so there is no seed. Only where Newcombe's
-    interval of delta excludes 0: elsewhere the mean of BBS is its upward bias and the quotient says
-    nothing. ``xa`` may be a fraction (a rate times ``na``).
+    its moments are computed rather than simulated, so there is no seed. Only where delta's
+    ``interval`` (Newcombe's unless given) excludes 0: elsewhere the mean of BBS is its upward bias
+    and the quotient says nothing. ``xa`` may be a fraction (a rate times ``na``).
     """
     if na == 0 or nb == 0:
         return None, "an arm has no samples"
     _check(xa, na)
     _check(xb, nb)
-    low, high = confint_proportions_2indep(xa, na, xb, nb, compare="diff", method="newcomb")
-    if low <= 0 <= high:
+    if not (interval or _newcombe(xa, na, xb, nb, 0.95)).excludes(0.0):
         return None, "the interval of the difference includes 0"
     mean, square = _moments(xa / na, na, xb / nb, nb)
     if not mean or square is None:
@@ -148,6 +146,13 @@ def mean_interval(values: Sequence[float], level: float = 0.95) -> Interval | No
 def _check(x: float, n: int) -> None:
     if n < 0 or not 0 <= x <= n:
         raise ValueError(f"a rate needs 0 <= count <= total, not {x} of {n}")
+
+
+def _newcombe(xa: float, na: int, xb: float, nb: int, level: float) -> Interval:
+    low, high = confint_proportions_2indep(
+        xa, na, xb, nb, compare="diff", method="newcomb", alpha=1 - level
+    )
+    return Interval(max(-1.0, float(low)), min(1.0, float(high)), "newcombe", level)
 
 
 def _moments(pa: float, na: int, pb: float, nb: int) -> tuple[float | None, float | None]:
