@@ -36,7 +36,7 @@ def test_a_worked_example_brings_the_arms_together() -> None:
     assert technical.after_a == pytest.approx(0.72 * 0.349887 / total, abs=1e-5)
     assert (found.distance_before, found.distance_after) == pytest.approx((0.41, 0.1793), abs=1e-4)
     assert found.sentence.startswith(
-        "With lambda 0.8 the labels of men and women would differ in 20"
+        "With lambda 0.8 the labels of men and women would differ in 18"
     )
 
 
