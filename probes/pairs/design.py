@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from probes.pairs.alignment import AlignmentProof, PairRefused, prove, the_variable
-from probes.pairs.grammar import Choices
+from probes.pairs.grammar import USUAL, Choices
 from probes.pairs.lexicon import Arm, Lexicon, Occupation
 from probes.pairs.templates import VERB, Filled, Template, fill
 
@@ -52,7 +52,7 @@ def pair_of(
     lexicon: Lexicon,
     *,
     variant: int = 0,
-    choices: Choices = Choices(),
+    choices: Choices = USUAL,
 ) -> Pair:
     """The pair of two cells with its proof.
 
@@ -60,7 +60,7 @@ def pair_of(
     the slot's forms.
     """
     slot = the_variable(a.values, b.values)
-    if slot != template.dimension and slot != "occupation":
+    if slot not in (template.dimension, "occupation"):
         raise PairRefused(f"template '{template.id}' has no slot for {slot}")
     one = fill(template, a.occupation, a.arm, lexicon, variant=variant, choices=choices)
     two = fill(template, b.occupation, b.arm, lexicon, variant=variant, choices=choices)
@@ -94,7 +94,7 @@ def all_pairs(
     occupations: Sequence[Occupation],
     arms: tuple[str, str],
     lexicon: Lexicon,
-    choices: Choices = Choices(),
+    choices: Choices = USUAL,
 ) -> tuple[Pair, ...]:
     """Every template x occupation x variant, with both arms: nothing is left out."""
     found = []

@@ -41,6 +41,9 @@ class Choices:
     occupation_form: OccupationForm = "agreeing"
 
 
+USUAL = Choices()
+
+
 def occupation_form(
     occupation: Occupation, form: str, arm: Arm, dimension: str, language: str, choices: Choices
 ) -> str:
@@ -59,13 +62,14 @@ def occupation_form(
     if not form:
         return word
     if language == "en" and form == "a":
-        return f"{occupation.forms.get('article') or _a(word)} {word}"
+        return f"{occupation.forms.get('article') or article(word)} {word}"
     if language == "zh" and form == "one":
         return f"一名{word}"
     raise LikenessError(f"occupations have no form '{form}' in language '{language}'")
 
 
-def _a(word: str) -> str:
+def article(word: str) -> str:
+    """English "a" or "an", by the letters that the word begins with ("a university")."""
     vowel = word[:1].lower() in "aeiou" and not word.lower().startswith(_NOT_A_VOWEL_SOUND)
     return "an" if vowel else "a"
 

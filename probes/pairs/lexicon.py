@@ -45,12 +45,16 @@ class Conflict:
 @dataclass(frozen=True, slots=True)
 class Dimension:
     """What can be varied: its arms, the arm of words that mean nothing there (for the sensitivity
-    diagnostic), and the pairs of words that are swapped in free text."""
+    diagnostic), and the pairs of words that are swapped in free text. ``nouns`` are German ones that
+    are swapped with their articles: masculine, feminine, and the masculine after den or dem.
+    ``left_alone`` are words of the dimension that have no single counterpart."""
 
     id: str
     arms: Mapping[str, Arm]
     irrelevant: Mapping[str, str] = field(default_factory=dict)
     swaps: tuple[tuple[str, str], ...] = ()
+    nouns: tuple[tuple[str, str, str], ...] = ()
+    left_alone: tuple[str, ...] = ()
     case_sensitive: bool = False
 
 
@@ -106,7 +110,8 @@ class Lexicon:
         for dimension in self.dimensions.values():
             for arm in dimension.arms.values():
                 found |= {w.lower(): dimension.id for v in arm.variants for w in v.values()}
-            found |= {w.lower(): dimension.id for pair in dimension.swaps for w in pair}
+            listed = (*dimension.swaps, *dimension.nouns)
+            found |= {w.lower(): dimension.id for pair in listed for w in pair}
         for occupation in (*self.occupations.values(), self.neutral):
             found |= {w.lower(): "occupation" for w in occupation.forms.values()}
         return found
@@ -172,7 +177,11 @@ def _dimension(name: str, body: Mapping[str, Any]) -> Dimension:
             f"swaps of '{name}': {', '.join(twice)} in two pairs: no way back from a swap"
         )
     irrelevant = {k: str(v) for k, v in body.get("irrelevant", {}).items()}
-    return Dimension(name, arms, irrelevant, swaps, bool(body.get("case_sensitive", False)))
+    nouns = tuple((n[0], n[1], n[2] if len(n) > 2 else n[0]) for n in body.get("nouns", ()))
+    return Dimension(
+        name, arms, irrelevant, swaps, nouns, tuple(body.get("left_alone", ())),
+        bool(body.get("case_sensitive", False)),
+    )  # fmt: skip
 
 
 def _conflict(entry: Mapping[str, Any]) -> Conflict:

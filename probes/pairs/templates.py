@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from domain.errors import LikenessError
-from probes.pairs.grammar import Choices, arm_form, occupation_form
+from probes.pairs.grammar import USUAL, Choices, arm_form, occupation_form
 from probes.pairs.lexicon import Arm, Lexicon, Occupation, read_own, read_yaml
 
 _SLOT = re.compile(r"\{(\w+)(?::([^{}]*))?\}")
@@ -51,7 +51,7 @@ def fill(
     lexicon: Lexicon,
     *,
     variant: int = 0,
-    choices: Choices = Choices(),
+    choices: Choices = USUAL,
 ) -> Filled:
     """The prompt of ``arm`` for ``occupation``; ``variant`` chooses the arm's name, age or place.
 
@@ -127,10 +127,8 @@ def read(body: Mapping[str, Any], language: str, where: str) -> tuple[Template, 
         if missing:
             name = entry.get("id", f"number {number}")
             raise LikenessError(f"{where}: template '{name}' lacks {', '.join(missing)}")
-        made = Template(
-            *(str(v) for v in (entry["id"], language, entry["dimension"], entry["text"])),
-            keyword=str(entry["keyword"]),
-        )
+        told = {k: str(entry[k]) for k in ("id", "dimension", "text", "keyword")}
+        made = Template(language=language, **told)
         _check(made, where)
         found.append(made)
     _no_twins((t.id for t in found), where)
