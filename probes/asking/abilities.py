@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from probes.asking.endpoint import Endpoint
+
 TokensParameter = Literal["max_tokens", "max_completion_tokens"]
 
 
@@ -28,3 +30,12 @@ class Abilities:
     model: str | None = None
     fingerprint: str | None = None
     notes: tuple[str, ...] = ()
+
+
+def find_abilities(endpoint: Endpoint) -> Abilities:
+    """Ask ``endpoint`` about ten small things (16 tokens each). Runs an event loop of its own.
+
+    Raises LikenessError in one line where the plainest question gets no reply."""
+    from probes.asking.looking import look  # it asks with what is built upon this file
+
+    return look(endpoint)
