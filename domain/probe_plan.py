@@ -164,17 +164,17 @@ class CompositeChoice(_Part):
 
 
 class GateChoice(BaseModel):
-    """Limits by name, and the card of an earlier run to compare with, relative to the plan."""
+    """Limits by name (docs/probes/card.md), and the card of an earlier run to compare with, relative
+    to the plan."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
-    __pydantic_extra__: dict[str, float]
 
     baseline: str | None = None
 
     @property
-    def limits(self) -> dict[str, float]:
+    def limits(self) -> dict[str, Any]:
         """The limits by name."""
-        return dict(self.__pydantic_extra__)
+        return dict(self.model_extra or {})
 
 
 class ProbePlan(_Part):
@@ -192,7 +192,7 @@ class ProbePlan(_Part):
     repeats: Annotated[int, Field(ge=1, le=1_000)] | None = None
     sampling: SamplingChoice = SamplingChoice()
     composite: CompositeChoice = CompositeChoice()
-    gate: GateChoice = Field(default_factory=lambda: GateChoice.model_validate({}))
+    gate: GateChoice = GateChoice()
     costs: list[dict[str, Any]] = Field(default_factory=list)
 
     @field_validator("conditions")

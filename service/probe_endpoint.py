@@ -55,7 +55,7 @@ class LocalEndpoint(Endpoint):
     @property
     def name(self) -> str:
         """What a call's key is made with."""
-        return f"this machine {self.model}"
+        return f"local {self.model}"
 
 
 def _endpoint(choice: EndpointChoice, key: SecretStr | None) -> Endpoint:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import probes.contract
 from domain.errors import LikenessError, did_you_mean
 from domain.probe_plan import ProbeChoice, ProbePlan
+from probes.card_gate import read_limits
 from probes.contract import Probe, ProbeModule, ProbeSpec
 from probes.mitigation import Condition, condition_of
 from service import yaml_lines
@@ -106,8 +107,8 @@ class _Builder:
                 self._one(choice)
             except LikenessError as error:
                 said = str(error).removeprefix(f"probe '{choice.id}': ")
-                where = self._setting(said, choice)
-                yield (*at, "settings", *where), f"probes.{index}.settings: {said}"
+                where = (*at, "settings", *_named(said, choice.settings))
+                yield where, f"probes.{index}.settings: {said}"
 
     def _languages(self, index: int, choice: ProbeChoice) -> Iterator[tuple[At, str]]:
         spoken = self._known[choice.id][0].languages
@@ -133,10 +134,12 @@ class _Builder:
                 self.notices.append(f"{choice.label}: 'repeats' does not apply to it")
         self.parts.append(Part(choice.label, spec, tuple(choice.languages), probe))
 
-    @staticmethod
-    def _setting(said: str, choice: ProbeChoice) -> tuple[str, ...]:
-        """The setting that an error names, for its line."""
-        return next(((name,) for name in choice.settings if f"'{name}'" in said), ())
+
+def _named(said: str, keys: Iterable[str]) -> tuple[str, ...]:
+    """The key that an error names first, for its line."""
+    places = {key: said.find(f"'{key}'") for key in keys}
+    found = [key for key in places if places[key] >= 0]
+    return (min(found, key=places.__getitem__),) if found else ()
 
 
 def _check_conditions(plan: ProbePlan) -> Iterator[tuple[At, str]]:
@@ -151,13 +154,18 @@ def _check_conditions(plan: ProbePlan) -> Iterator[tuple[At, str]]:
 
 
 def _check_names(plan: ProbePlan, folder: Path) -> Iterator[tuple[At, str]]:
-    """Weights are for probes of this plan; the baseline is there before anything is paid for."""
+    """Weights are for probes of this plan; limits and baseline are right before anything is paid."""
     labels = [choice.label for choice in plan.probes]
     for name in plan.composite.weights:
         if name not in labels:
             hint = did_you_mean(name, labels, 0.5)
             said = f"no probe of this plan is called '{name}'{hint}"
             yield ("composite", "weights", name), f"composite.weights.{name}: {said}"
+    try:
+        read_limits(plan.gate.limits)
+    except LikenessError as error:
+        said = str(error)
+        yield ("gate", *_named(said, plan.gate.limits)), said
     baseline = plan.gate.baseline
     if baseline is not None and not (folder / baseline).is_file():
         yield ("gate", "baseline"), f"gate.baseline: no such file: {baseline}"

@@ -9,14 +9,13 @@ from dataclasses import asdict
 from statistics import median
 from typing import Any, TypeVar
 
-from probes.calls import Reply, Status
+from probes.asking.body import not_sent
+from probes.calls import Status
 from service import secrets
 from service.probe_questions import Answer
 from service.report.probe_model import CallStats
 
 T = TypeVar("T")
-_RENAMED = {"max_tokens": "max_completion_tokens"}
-"""Sent under another name is sent."""
 
 
 def replies_jsonl(answers: Iterable[Answer]) -> bytes:
@@ -87,7 +86,7 @@ def call_stats(
         reasons=_counted(a.reading.reason for a in answers if a.reading.status != Status.ANSWERED),
         models=_counted(r.model for r in replies if r.model),
         fingerprints=_counted(r.fingerprint for r in replies if r.fingerprint),
-        dropped=_counted(name for r in replies for name in _dropped(r)),
+        dropped=_counted(name for r in replies for name in not_sent(r)),
         prompt_tokens=sum(r.prompt_tokens or 0 for r in replies),
         completion_tokens=sum(r.completion_tokens or 0 for r in replies),
         reasoning_tokens=sum(r.reasoning_tokens or 0 for r in replies),
@@ -99,14 +98,3 @@ def call_stats(
 
 def _counted(values: Iterable[T]) -> dict[T, int]:
     return dict(Counter(values).most_common())
-
-
-def _dropped(reply: Reply) -> list[str]:
-    """Parameters that were wished for and not sent. A call that was never sent dropped none."""
-    if not reply.sent:
-        return []
-    return [
-        name
-        for name, value in reply.requested.items()
-        if value is not None and name not in reply.sent and _RENAMED.get(name) not in reply.sent
-    ]

@@ -1,0 +1,55 @@
+"""What the results of a probe run come to together: composite indices, before and after, the limits of
+the plan, costs, and the card that is kept for the next run to be compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from probes import card, costs
+from probes.analysis.composite import composites
+from probes.card_gate import gate_lines
+from probes.comparing import before_after
+from probes.mitigation import UNALIGNED
+from service.probe_plans import LoadedProbePlan
+from service.probe_questions import Answer
+from service.report.files import to_json
+from service.report.probe_model import ProbeRun
+
+
+def complete(run: ProbeRun, loaded: LoadedProbePlan, answers: Sequence[Answer]) -> ProbeRun:
+    """``run`` with all that follows from its results. A composite index takes the probes that are
+    made for one; what a model can be made to say stands in none."""
+    outside = {part.label for part in loaded.parts if not part.spec.in_composite}
+    inside = [
+        result
+        for result in run.results
+        if result.probe not in outside and result.condition != UNALIGNED
+    ]
+    readings = [replace(a.reading, call=a.question.asked) for a in answers]
+    run = replace(
+        run,
+        composites=composites(inside, loaded.plan.composite.weights),
+        before_after=before_after(run.results, readings, run.seed),
+        costs=costs.cost_lines(run.results, loaded.plan.costs),
+    )
+    return replace(run, gate=gate_lines(run, loaded.plan.gate.limits, baseline_of(loaded)))
+
+
+def cards(run: ProbeRun, loaded: LoadedProbePlan) -> dict[str, bytes]:
+    """The run's card, for machines and for people."""
+    made = card.card_of(run, baseline_of(loaded))
+    return {"card.json": to_json(made), "card.html": card.card_html(made).encode()}
+
+
+def baseline_of(loaded: LoadedProbePlan) -> Mapping[str, Any] | None:
+    """The card that the plan names. Raises LikenessError in one line for what is none."""
+    return None if loaded.baseline is None else card.read_card(loaded.baseline)
+
+
+def condition_notices(loaded: LoadedProbePlan) -> tuple[str, ...]:
+    """What a report must say of the conditions, each sentence once."""
+    languages = {language for part in loaded.parts for language in part.languages}
+    said = [c.notice for language in sorted(languages) for c in loaded.conditions(language)]
+    return tuple(dict.fromkeys(notice for notice in said if notice))
