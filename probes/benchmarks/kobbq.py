@@ -2,6 +2,7 @@
 
 ``sample_id`` is category-template+version-sample-amb/dis-bsd/cnt. Contexts of versions b and d say what
 the stereotype says, a and c the opposite; "bsd" asks the negative question and "cnt" its counterpart.
+The category is the first part of ``sample_id``: bbq_category is empty for templates made for Korea.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ from probes.benchmarks.ggbbq import literal
 from probes.benchmarks.items import CONDITIONS, Item, only
 from probes.benchmarks.tables import Row, RowsError, cell, read_rows, require
 
-_ID = re.compile(r"^(?P<template>.+)(?P<version>[abcd])-(?P<sample>\d+)-(amb|dis)-(bsd|cnt)$")
+_ID = re.compile(
+    r"^(?P<template>(?P<category>.+)-\d+)(?P<version>[abcd])-(?P<sample>\d+)-(amb|dis)-(bsd|cnt)$"
+)
 _COLUMNS = (
     "sample_id",
     "context",
@@ -55,7 +58,7 @@ def _item(path: Path, number: int, row: Row, language: str) -> Item:
     target = said if negative or said is None else only(others)
     return Item(
         benchmark="kobbq",
-        category=cell(path, number, row, "bbq_category"),
+        category=parts["category"],
         id=name,
         template=parts["template"],
         polarity="negative" if negative else "non_negative",
