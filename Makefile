@@ -19,7 +19,7 @@ help:
 	@echo "make demo      audit the sample portraits and write a report (out/demo)"
 	@echo "make probe-demo  probe a small language model on this machine and write a report (out/probe-demo)"
 	@echo "make test      lint, types, layers, then every test"
-	@echo "make bench     speed of a pair, scaling, memory"
+	@echo "make bench     speed of a pair and of a call, scaling, memory"
 	@echo "make validity  do the figures measure what they say, on real portraits"
 	@echo "make findings  audit eight tools on the London portraits and check what the report must show"
 	@echo "make soak      load, kills and faults against the real service (about half an hour; QUICK=1: ten minutes)"
@@ -44,6 +44,7 @@ lint: setup-dev
 	@$(BIN)/lint-imports
 
 bench: setup-dev
+	@$(BIN)/python docs/bench/probe_client_bench.py
 	@$(BIN)/python docs/bench/bench.py
 
 validity: setup-dev
