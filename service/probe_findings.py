@@ -21,16 +21,17 @@ from service.report.probe_model import ProbeRun
 def complete(run: ProbeRun, loaded: LoadedProbePlan, answers: Sequence[Answer]) -> ProbeRun:
     """``run`` with all that follows from its results. A composite index takes the probes that are
     made for one; what a model can be made to say stands in none."""
-    outside = {part.label for part in loaded.parts if not part.spec.in_composite}
-    inside = [
-        result
-        for result in run.results
-        if result.probe not in outside and result.condition != UNALIGNED
-    ]
+    parts = [part for part in loaded.parts if part.spec.in_composite]
+    labels = {part.label for part in parts}
+    planned = {
+        language: [part.label for part in parts if language in part.languages]
+        for language in dict.fromkeys(language for part in parts for language in part.languages)
+    }
+    inside = [r for r in run.results if r.probe in labels and r.condition != UNALIGNED]
     readings = [replace(a.reading, call=a.question.asked) for a in answers]
     run = replace(
         run,
-        composites=composites(inside, loaded.plan.composite.weights),
+        composites=composites(inside, loaded.plan.composite.weights, planned),
         before_after=before_after(run.results, readings, run.seed),
         costs=costs.cost_lines(run.results, loaded.plan.costs),
     )
@@ -40,7 +41,7 @@ def complete(run: ProbeRun, loaded: LoadedProbePlan, answers: Sequence[Answer]) 
 def cards(run: ProbeRun, loaded: LoadedProbePlan) -> dict[str, bytes]:
     """The run's card, for machines and for people."""
     made = card.card_of(run, baseline_of(loaded))
-    return {"card.json": to_json(made), "card.html": card.card_html(made).encode()}
+    return {"card.json": to_json(made)}
 
 
 def baseline_of(loaded: LoadedProbePlan) -> Mapping[str, Any] | None:

@@ -11,6 +11,7 @@ from domain.errors import LikenessError, did_you_mean
 from domain.probe_plan import ProbeChoice, ProbePlan
 from probes.card_gate import read_limits
 from probes.contract import Probe, ProbeModule, ProbeSpec
+from probes.costs import read_costs
 from probes.mitigation import Condition, condition_of
 from service import yaml_lines
 from service.yaml_lines import At
@@ -154,7 +155,7 @@ def _check_conditions(plan: ProbePlan) -> Iterator[tuple[At, str]]:
 
 
 def _check_names(plan: ProbePlan, folder: Path) -> Iterator[tuple[At, str]]:
-    """Weights are for probes of this plan; limits and baseline are right before anything is paid."""
+    """Weights are for probes of this plan; limits, costs and baseline are right before a call is paid."""
     labels = [choice.label for choice in plan.probes]
     for name in plan.composite.weights:
         if name not in labels:
@@ -166,6 +167,10 @@ def _check_names(plan: ProbePlan, folder: Path) -> Iterator[tuple[At, str]]:
     except LikenessError as error:
         said = str(error)
         yield ("gate", *_named(said, plan.gate.limits)), said
+    try:
+        read_costs(plan.costs)
+    except LikenessError as error:
+        yield ("costs",), str(error)
     baseline = plan.gate.baseline
     if baseline is not None and not (folder / baseline).is_file():
         yield ("gate", "baseline"), f"gate.baseline: no such file: {baseline}"

@@ -49,7 +49,7 @@ class Planted:
                 repeat,
                 language,
                 (Message("user", f"hire {arm} for job{job} ({repeat})?"),),
-                sampling=Sampling(max_tokens=8),
+                sampling=Sampling(max_tokens=40),
                 facts={"job": f"job{job}"},
             )
             for job in range(self.settings.jobs)
