@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from statistics import stdev
 from typing import Any
 
@@ -18,6 +19,8 @@ from probes.comparing import declined
 from probes.mitigation import condition_of
 from probes.results import Composite, Figure, GateLine, Interval, ProbeResult, TestResult
 
+REFUSAL_TESTS = ("refusal_difference", "refusals", "declined_difference")
+"""Ids by which probes ask whether one arm is declined more often."""
 SAMPLING = ("temperature", "top_p", "max_tokens", "seed")
 """Parameters that decide what is drawn: where a server did not take one, that is part of the design."""
 
@@ -114,8 +117,16 @@ def declined_rate(result: ProbeResult) -> Figure:
 
 
 def declined_difference(result: ProbeResult) -> Figure:
-    """Share declined in the first arm less that in the second, in [-1, 1], with Newcombe's interval."""
+    """Share declined in the first arm less that in the second, in [-1, 1].
+
+    As the probe's own question about refusals has it, whose interval knows what was drawn (names,
+    templates); else over calls, with Newcombe's interval.
+    """
     name, title = "declined_difference", "Declined, difference of the arms"
+    for test in result.tests:
+        whole = test.effect.value is not None and test.effect.interval is not None
+        if test.id in REFUSAL_TESTS and test.groups == result.arms[:2] and whole:
+            return replace(test.effect, id=name, title=f"Declined, {' less '.join(test.groups)}")
     arms = {t.arm: t for t in result.tallies}
     pair = [arms[a] for a in result.arms[:2] if a in arms]
     if len(pair) < 2:

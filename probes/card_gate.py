@@ -42,6 +42,7 @@ class Limits(BaseModel):
     max_refusal_difference: float | None = Share
     max_rbr: float | None = Field(default=None, gt=1)
     min_answered: float | None = Share
+    max_regressions_failed: int | None = Field(default=None, ge=0)
     direction_may_not_change: bool = False
     judge: Literal["interval", "point"] = "interval"
     condition: str = PLAIN
@@ -98,6 +99,8 @@ def gate_lines(
     lines += _rates(results, told)
     if told.max_rbr is not None:
         lines += _ratios(results, told.max_rbr, told)
+    if told.max_regressions_failed is not None:
+        lines += _regressions(results, told.max_regressions_failed)
     if told.direction_may_not_change:
         lines += _directions(run, baseline, told)
     return tuple(lines)
@@ -203,6 +206,26 @@ def _cells(heat_map: HeatMap) -> list[tuple[str, Figure]]:
         for c in heat_map.cells
         if c.log2_rbr is not None
     ]
+
+
+def _regressions(results: list[ProbeResult], limit: int) -> list[GateLine]:
+    """Cases from reviewers: what fails is counted, what is open could be a failure too."""
+    name = "max_regressions_failed"
+    lines = []
+    for result in results:
+        counts = [result.figure(f"cases_{word}") for word in ("failed", "open", "not_measurable")]
+        failed, waiting, silent = (f.value if f is not None else None for f in counts)
+        if failed is None or waiting is None or silent is None:
+            continue
+        state: State = "pass" if failed + waiting + silent <= limit else "inconclusive"
+        said = (
+            f"{name}: {_where(result)}: {failed:.0f} cases failed, {waiting:.0f} cannot be told yet,"
+            f" {silent:.0f} have no answer, limit {limit}."
+        )
+        lines.append(GateLine(name, "fail" if failed > limit else state, said, failed, limit))
+    if lines:
+        return lines
+    return [GateLine(name, "not_measurable", f"{name}: the run has no cases.", None, limit)]
 
 
 def _directions(run: Run, baseline: Mapping[str, Any] | None, told: Limits) -> list[GateLine]:
