@@ -67,6 +67,9 @@ _DE_SINGULAR = frozenset(
 )
 _DE_PLURAL = frozenset("sind haben waren hatten werden wurden".split())
 _DE_TAKES_ACCUSATIVE = frozenset("für ohne gegen durch um über".split())
+_DE_PRONOUNS = frozenset(
+    "er sie ihn ihm ihr sein ihre ihrem ihren ihrer ihres seine seinem seinen seiner seines".split()
+)
 _DE_NOMINATIVE = frozenset("der die das ein eine".split())
 _DE_SUBJECT = frozenset("ich du er es man wir jemand niemand wer das".split())
 _DE_OPENS = frozenset(
@@ -79,7 +82,7 @@ def german(words: Sequence[str], i: int) -> Choice | None:
     """The counterpart of token ``i``; None when it is no pronoun of several counterparts. A capital
     in the middle of a sentence is the formal you and is left as it is."""
     word = words[i].lower()
-    if word in ("sie", "ihr", "ihre", "ihrem", "ihren", "ihrer", "ihres") and _formal(words, i):
+    if word in _DE_PRONOUNS and _formal(words, i):
         return Choice(None)
     if word == "sie":
         return _sie(words, i)

@@ -171,9 +171,11 @@ def _uninflected(parts: Sequence[str], i: int) -> Iterator[str]:
 
 def _implausible(text: str, once: Swapped, words: Lexicon, body: Dimension) -> Iterator[str]:
     arms = list(body.arms)[:2]
-    table = _table(words.language, body.id, True)
-    first = {listed.lower() for listed, other in table.values() if other} & _sides(body, 0)
-    gained = {arms[0] if after.lower() in first else arms[1] for _, after in once.changes}
+    first = _first_side(words, body)
+    gained = {
+        arms[0] if {after.lower(), after.lower().split()[-1]} & first else arms[1]
+        for _, after in once.changes
+    }
     present = [t.lower() for t in tokens(text, words.language)]
     for rule in words.conflicts:
         if rule.dimension != body.id or rule.arm not in gained:
@@ -183,10 +185,13 @@ def _implausible(text: str, once: Swapped, words: Lexicon, body: Dimension) -> I
                 yield f"'{word}': {rule.reason}"
 
 
-def _sides(body: Dimension, side: int) -> set[str]:
-    arm = list(body.arms.values())[side]
-    listed = {pair[side].lower() for pair in (*body.swaps, *body.nouns)}
-    return listed | {w.lower() for variant in arm.variants for w in variant.values()}
+def _first_side(words: Lexicon, body: Dimension) -> set[str]:
+    """Every word (lower case) that stands for the dimension's first arm."""
+    arm = next(iter(body.arms.values()))
+    found = {pair[0].lower() for pair in (*body.swaps, *body.nouns)}
+    if body.id == "gender":
+        found |= {o.forms["men"].lower() for o in words.occupations.values() if "men" in o.forms}
+    return found | {w.lower() for variant in arm.variants for w in variant.values()}
 
 
 @lru_cache(maxsize=64)
