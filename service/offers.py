@@ -81,11 +81,13 @@ class _Entry(_Part):
     price: ToolPrice | None = None
 
 
-class _File(_Part):
-    """The operator's file. ``local``: whether the tools that work here are offered as well."""
+class OperatorsFile(_Part):
+    """The operator's file. ``local``: whether the tools that work here are offered as well.
+    ``models`` are ``service.model_offers``'."""
 
     local: bool = True
     tools: list[_Entry] = Field(default_factory=list)
+    models: list[dict[str, Any]] = Field(default_factory=list)
 
 
 class Offers:
@@ -154,7 +156,7 @@ class Offers:
 
     def _refuse_what_is_not_offered(self, text: str) -> None:
         """Tell of a tool that exists but not here before anything else: it is no slip of the pen."""
-        tools = data.get("tools") if isinstance(data := _load(text), Mapping) else None
+        tools = data.get("tools") if isinstance(data := load_yaml(text), Mapping) else None
         for index, tool in enumerate(tools if isinstance(tools, list) else ()):
             asked = tool.get("id") if isinstance(tool, Mapping) else None
             if isinstance(asked, str) and asked not in self._by_name and asked in _known():
@@ -169,7 +171,7 @@ def load_offers(file: Path | None) -> Offers:
     """The tools that work here and the operator's ready-made ones. Raises PlanError, one line a
     mistake in ``file``."""
     known = _known()
-    chosen = _File() if file is None else _read_file(file)
+    chosen = operators_file(file)
     found = [_ready_made(entry, known, file or Path()) for entry in chosen.tools]
     names = [offer.name for offer in found]
     for name in names:
@@ -213,7 +215,8 @@ def check_text(text: str) -> None:
         raise PlanError(f"{PLAN}: not valid YAML: {str(error).splitlines()[0]}") from None
 
 
-def _load(text: str) -> Any:
+def load_yaml(text: str) -> Any:
+    """What a plan from elsewhere holds, as yet unchecked. Raises PlanError for what is no YAML."""
     try:
         return yaml.safe_load(text)
     except (yaml.YAMLError, ValueError, OverflowError) as error:  # !!int x, a month 13, [1]: 2
@@ -232,10 +235,13 @@ def _known() -> dict[str, adapters.contract.ToolSpec]:
     return {name: spec for name, (spec, _) in adapters.contract.discover().items()}
 
 
-def _read_file(file: Path) -> _File:
+def operators_file(file: Path | None) -> OperatorsFile:
+    """What the file says; the defaults without one. Raises PlanError, one line a mistake."""
+    if file is None:
+        return OperatorsFile()
     try:
         data = yaml.safe_load(file.read_text(encoding="utf-8"))
-        return _File.model_validate(data if data is not None else {})
+        return OperatorsFile.model_validate(data if data is not None else {})
     except (OSError, UnicodeDecodeError) as error:
         raise PlanError(f"{file}: cannot be read: {error}") from None
     except yaml.YAMLError as error:

@@ -34,6 +34,8 @@ from service.store.events import instant
 from service.store.service_tables import deliveries, jobs
 
 Row = Mapping[str, Any]
+AUDIT, PROBES = "audit", "probes"
+"""Kinds of run: a plan over a batch of pictures, or questions to a language model."""
 QUEUED, RUNNING, DONE, FAILED, CANCELLED = "queued", "running", "done", "failed", "cancelled"
 OVER = (DONE, FAILED, CANCELLED)
 
@@ -75,15 +77,16 @@ class Jobs:
     def submit(
         self,
         run_id: str,
-        batch_id: str,
+        batch_id: str | None,
         owner: str,
         name: str,
         plan_text: str,
         webhook_url: str | None = None,
     ) -> Row:
-        """Put a run into the queue. ``owner`` is the id of the key that asked for it."""
-        row = {
-            "run_id": run_id, "batch_id": batch_id, "owner": owner, "name": name,
+        """Put a run into the queue. ``owner`` is the id of the key that asked for it. Without a batch
+        it is one of text probes."""
+        row: dict[str, Any] = {
+            "run_id": run_id, "kind": PROBES if batch_id is None else AUDIT, "batch_id": batch_id, "owner": owner, "name": name,
             "created": instant(), "state": QUEUED, "plan_text": plan_text, "attempts": 0,
             "cancel_requested": 0, "stages": {}, "webhook_url": webhook_url,
         }  # fmt: skip
