@@ -37,13 +37,7 @@ def opened(
         yield _endpoint(choice, key)
         return
     with local_model.running() as started:
-        places = min(choice.concurrency, started.slots)
-        yield replace(
-            unasked(loaded),
-            base_url=started.base_url,
-            model=started.model,
-            concurrency=places,
-        )
+        yield replace(unasked(loaded), base_url=started.base_url, model=started.model)
 
 
 class LocalEndpoint(Endpoint):
@@ -66,7 +60,9 @@ def _endpoint(choice: EndpointChoice, key: SecretStr | None) -> Endpoint:
         base_url=choice.base_url or LOCAL_URL,
         model=local_model.NAME if choice.local else choice.model,
         key=key,
-        concurrency=choice.concurrency,
+        concurrency=min(choice.concurrency, local_model.SLOTS)
+        if choice.local
+        else choice.concurrency,
         rate=RateLimit.parse(choice.rate_limit) if choice.rate_limit else None,
         max_attempts=choice.max_attempts,
         max_wait_s=choice.max_wait_s,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import probes.contract
 from domain.errors import LikenessError, did_you_mean
@@ -34,18 +35,27 @@ class Part:
 @dataclass(frozen=True, slots=True)
 class LoadedProbePlan:
     """A valid plan with where it came from and its probes. ``notices`` say what of the plan does
-    not apply."""
+    not apply. ``offer`` is the name of the service's model that it asks for, whose address is not
+    for those who sent the plan to know."""
 
     plan: ProbePlan
     path: Path
     text: str
     parts: tuple[Part, ...]
     notices: tuple[str, ...] = field(default=())
+    offer: str = ""
 
     @property
     def sha256(self) -> str:
         """Of the plan's text: a run can only be resumed with the very same plan."""
         return yaml_lines.sha256_of(self.text)
+
+    def shown(self) -> dict[str, Any]:
+        """The plan as a report may show it: of a service's model its name and no more."""
+        told = self.plan.model_dump(mode="json", exclude_none=True)
+        if self.offer:
+            told["endpoint"] = {"offer": self.offer, "model": self.plan.endpoint.model}
+        return told
 
     @property
     def folder(self) -> Path:
@@ -68,10 +78,17 @@ def load_probe_plan(path: Path) -> LoadedProbePlan:
     return read_probe_plan(path, yaml_lines.read_text(path))
 
 
-def read_probe_plan(path: Path, text: str, known: Known | None = None) -> LoadedProbePlan:
+def read_probe_plan(
+    path: Path,
+    text: str,
+    known: Known | None = None,
+    set_keys: Callable[[dict[str, Any]], object] = lambda _data: None,
+) -> LoadedProbePlan:
     """Check the ``text`` of a plan that lies at ``path``. ``known`` are the probes that it may name,
-    all by default. Raises PlanError with one line a mistake."""
+    all by default; ``set_keys`` may change keys of the parsed plan. Raises PlanError with one line a
+    mistake."""
     data, lines = yaml_lines.parse(path, text, KEYS)
+    set_keys(data)
     plan = yaml_lines.validated(path, data, lines, ProbePlan)
     builder = _Builder(
         plan, path.parent.resolve(), probes.contract.discover() if known is None else known
@@ -123,7 +140,7 @@ class _Builder:
             yield ("probes", index, "languages", place), f"probes.{index}.languages: {said}"
 
     def _one(self, choice: ProbeChoice) -> None:
-        spec, module = self._known[choice.id]
+        _, module = self._known[choice.id]
         probe = module.build(choice.settings, self._folder)
         if self._plan.repeats is not None and "repeats" not in choice.settings:
             settings = {**choice.settings, "repeats": self._plan.repeats}
@@ -133,7 +150,7 @@ class _Builder:
                 if _NO_REPEATS not in str(error):
                     raise
                 self.notices.append(f"{choice.label}: 'repeats' does not apply to it")
-        self.parts.append(Part(choice.label, spec, tuple(choice.languages), probe))
+        self.parts.append(Part(choice.label, probe.spec, tuple(choice.languages), probe))
 
 
 def _named(said: str, keys: Iterable[str]) -> tuple[str, ...]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from domain.errors import LikenessError
 from domain.probe_plan import ProbePlan
 from probes.asking.abilities import Abilities
-from probes.calls import Call, Reading, Reply
+from probes.calls import Call, Reading, Reply, Sampling
 from probes.mitigation import Condition
 from service.probe_plans import LoadedProbePlan, Part
 
@@ -17,13 +18,15 @@ from service.probe_plans import LoadedProbePlan, Part
 class Question:
     """One call of one probe under one condition. ``plain`` is the call as the probe built it,
     ``call`` the same under the condition, ``asked`` what is sent and kept: two parts of a plan that
-    are the same probe with other settings differ in ``probe`` there."""
+    are the same probe with other settings differ in ``probe`` there. ``usual`` is the sampling that
+    most calls of the part have."""
 
     part: Part
     condition: Condition
     plain: Call
     call: Call
     asked: Call
+    usual: Sampling
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +58,11 @@ def questions(loaded: LoadedProbePlan, parts: Iterable[Part]) -> list[Question]:
     places: set[object] = set()
     for part in parts:
         for language in part.languages:
-            plain = part.probe.calls(language, loaded.plan.seed)
+            plain = list(part.probe.calls(language, loaded.plan.seed))
+            usual = _usual(plain)
             for condition in loaded.conditions(language):
                 for call in plain:
-                    question = _question(part, condition, call, loaded.plan)
+                    question = _question(part, condition, call, usual, loaded.plan)
                     if question.asked.place in places:
                         where = f"item '{call.item}', arm '{call.arm}', repeat {call.repeat}"
                         raise LikenessError(f"probe '{part.label}': builds a call twice ({where})")
@@ -76,7 +80,7 @@ def follow_ups(answers: Iterable[Answer], plan: ProbePlan) -> list[Question]:
         reading = replace(answer.reading, call=asked.plain)
         second = asked.part.probe.follow_up(reading, plan.seed)
         if second is not None:
-            found.append(_question(asked.part, asked.condition, second, plan))
+            found.append(_question(asked.part, asked.condition, second, asked.usual, plan))
     return found
 
 
@@ -89,10 +93,22 @@ def read(asked: Sequence[Question], endpoint: str, replies: Mapping[str, Reply])
     return found
 
 
-def _question(part: Part, condition: Condition, call: Call, plan: ProbePlan) -> Question:
-    changes = plan.sampling.changes()
+def _usual(calls: Sequence[Call]) -> Sampling:
+    return Counter(c.sampling for c in calls).most_common(1)[0][0] if calls else Sampling()
+
+
+def _question(
+    part: Part, condition: Condition, call: Call, usual: Sampling, plan: ProbePlan
+) -> Question:
+    """The plan's sampling stands in for the probe's usual one: a call that asks for something else
+    on purpose (a diagnosis at a low temperature), or reads log-probabilities, keeps its own."""
+    changes = {
+        name: value
+        for name, value in plan.sampling.changes().items()
+        if getattr(call.sampling, name) == getattr(usual, name)
+    }
     if changes and not call.sampling.top_logprobs:
         call = replace(call, sampling=replace(call.sampling, **changes))
     under = condition.put(call)
     asked = under if under.probe == part.label else replace(under, probe=part.label)
-    return Question(part, condition, call, under, asked)
+    return Question(part, condition, call, under, asked, usual)

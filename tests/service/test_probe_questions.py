@@ -68,6 +68,23 @@ def test_a_call_that_reads_log_probabilities_keeps_its_sampling() -> None:
     assert {q.asked.sampling.max_tokens for q in questions(loaded, loaded.parts)} == {1}
 
 
+def test_a_call_that_differs_from_its_probes_usual_sampling_keeps_its_own() -> None:
+    class Diagnosis(Planted):
+        def build(self, settings: Any, folder: Path) -> Planted:
+            return Diagnosis()
+
+        def calls(self, language: str, seed: int) -> Any:
+            for call in super().calls(language, seed):
+                cold = call.repeat == 4
+                yield replace(
+                    call, sampling=replace(call.sampling, temperature=0.2 if cold else 0.7)
+                )
+
+    loaded = load(PLAN.replace("max_tokens: 30", "temperature: 1.0"), Diagnosis())
+    asked = [q.asked for q in questions(loaded, loaded.parts) if q.condition.id == "plain"]
+    assert {(c.repeat == 4, c.sampling.temperature) for c in asked} == {(True, 0.2), (False, 1.0)}
+
+
 def test_a_probe_that_builds_one_call_twice_is_refused() -> None:
     class Twice(Planted):
         def build(self, settings: Any, folder: Path) -> Planted:
