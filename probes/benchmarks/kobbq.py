@@ -15,7 +15,7 @@ from probes.benchmarks.items import CONDITIONS, Item, only
 from probes.benchmarks.tables import Row, RowsError, cell, read_rows, require
 
 _ID = re.compile(
-    r"^(?P<template>(?P<category>.+)-\d+)(?P<version>[abcd])-(?P<sample>\d+)-(amb|dis)-(bsd|cnt)$"
+    r"^(?P<template>(?P<category>.+)-\d+)(?P<version>[abcd])-(?P<sample>\d+)-(?P<context>amb|dis)-(?P<asked>bsd|cnt)$"
 )
 _COLUMNS = (
     "sample_id",
@@ -52,7 +52,7 @@ def _item(path: Path, number: int, row: Row, language: str) -> Item:
         raise RowsError(f"{path}, row {number}, column 'choices': three, one of them {UNKNOWN!r}")
     options = tuple(str(choice).strip() for choice in choices)
     unknown = options.index(UNKNOWN)
-    negative = parts[5] == "bsd"
+    negative = parts["asked"] == "bsd"
     said = only([i for i, o in enumerate(options) if o == cell(path, number, row, "biased_answer")])
     others = [i for i in range(3) if i not in (unknown, said)]
     target = said if negative or said is None else only(others)
@@ -62,7 +62,7 @@ def _item(path: Path, number: int, row: Row, language: str) -> Item:
         id=name,
         template=parts["template"],
         polarity="negative" if negative else "non_negative",
-        condition=CONDITIONS[parts[4]],
+        condition=CONDITIONS[parts["context"]],
         context=cell(path, number, row, "context"),
         question=cell(path, number, row, "question"),
         options=options,

@@ -74,7 +74,9 @@ def match(
     mentions = _mentions(plain, names, words)
     said = _letters(text, letters[: len(options)], words)
     if said.found:
-        return _by_letter(said, mentions.named)
+        return _by_letter(
+            said, mentions.named, lambda option: _beside(plain, letters[option], names, words)
+        )
     return _by_words(text, names, unknown, words, mentions)
 
 
@@ -106,11 +108,12 @@ class _Letters:
     denied: frozenset[int]
 
 
-def _by_letter(said: _Letters, named: set[int]) -> Match:
+def _by_letter(said: _Letters, named: set[int], beside: Callable[[int], set[int]]) -> Match:
+    """``beside`` gives the options whose text stands right behind an option's letter."""
     left = said.found - said.denied
     if len(left) == 1:
         option = next(iter(left))
-        if named and option not in named:
+        if beside(option) - {option}:
             return Match(Status.UNPARSABLE, reason="letter and text name different options")
         return Match(Status.ANSWERED, option, how="letter")
     if left:
@@ -118,6 +121,24 @@ def _by_letter(said: _Letters, named: set[int]) -> Match:
     if len(named) == 1 and not named & said.denied:
         return Match(Status.ANSWERED, next(iter(named)), how="option text")
     return Match(Status.UNPARSABLE, reason="says only which letter it is not")
+
+
+def _beside(plain: str, letter: str, names: Sequence[str], words: Wording) -> set[int]:
+    behind = rf"(?<!\w){letter.casefold()}[\s.):,-]+"
+    tails = [plain[m.end() :] for m in re.finditer(behind, plain)]
+    heads = {(form, i) for i, n in enumerate(names) for form in (n, _bare(n, words)) if form}
+    bare = [(_bare(tail, words), tail) for tail in tails]
+    # of "man" and "man in grey" the longer one is meant
+    found: set[int] = set()
+    for forms in bare:
+        fits = [(len(h), i) for h, i in heads if any(_starts(form, h) for form in forms)]
+        if fits:
+            found.add(max(fits)[1])
+    return found
+
+
+def _starts(text: str, form: str) -> bool:
+    return any(start == 0 for start, _ in _spots(text, form))
 
 
 def _by_words(
