@@ -151,7 +151,8 @@ def base_filter(
     availability: float = AVAILABILITY,
 ) -> tuple[FilterLine, ...]:
     """Which occupations are fit for minimal pairs, criterion by criterion. What was never counted is
-    unknown: neither a pass nor a fail."""
+    unknown: neither a pass nor a fail. Availability was counted in two collections of many: a count
+    below the threshold is unknown as well."""
 
     def judged(value: float | None, limit: float) -> str:
         return "unknown" if value is None else "pass" if value >= limit else "fail"
@@ -161,7 +162,7 @@ def base_filter(
         three = (
             judged(o.salience, salience),
             judged(o.comparability, comparability),
-            judged(o.availability, availability),
+            "pass" if (o.availability or 0) >= availability else "unknown",
         )
         verdict = "out" if "fail" in three else "in" if set(three) == {"pass"} else "undecided"
         lines.append(FilterLine(o.id, *three, verdict))

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import stats
 
 from domain.verdicts import VerdictKind
 from probes.analysis.bootstrap import cluster_bootstrap, few_clusters, pooled_difference
@@ -22,6 +23,8 @@ from probes.results import Figure, Interval, Tally
 
 NEUTRAL_ROW = "neutral"
 SPREADLESS = 1e-12
+ENOUGH = 9
+"""Templates from which a sign-flip over their means can reach p = 0.004."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +196,25 @@ def refusals(
 
 
 def index_test(found: Sequence[Unit], seed: int) -> Tested:
-    """Sign-flip over the templates' mean gaps."""
+    """Is the index 0? From ``ENOUGH`` templates on a sign-flip over the templates' means. With fewer
+    its p cannot get small whatever happens (1/32 with six); then the larger of Student's t over the
+    templates' means and a sign-flip over all prompt pairs."""
+    means = [float(np.mean(gaps)) for gaps in by_cluster(found, lambda u: u.template).values()]
+    if len(means) >= ENOUGH:
+        return sign_flip(means, seed)
+    plain = sign_flip([u.gap for u in found], seed)
+    spread = float(np.std(means, ddof=1)) if len(means) > 1 else 0.0
+    if plain.p is None or spread < SPREADLESS:
+        return plain
+    t = float(np.mean(means)) / spread * len(means) ** 0.5
+    p = max(plain.p, float(2 * stats.t.sf(abs(t), len(means) - 1)))
+    return Tested(
+        p, "larger p of t over templates and sign-flip over prompt pairs", t, len(means) - 1
+    )
+
+
+def flip_of_templates(found: Sequence[Unit], seed: int) -> Tested:
+    """Sign-flip over the templates' mean gaps, however few they are."""
     clusters = by_cluster(found, lambda u: u.template)
     return sign_flip([float(np.mean(gaps)) for gaps in clusters.values()], seed)
 

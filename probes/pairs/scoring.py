@@ -12,9 +12,10 @@ from probes.analysis.cells import Draw, build_cells
 from probes.analysis.multiplicity import HOLM, MAX_T, holm
 from probes.analysis.tests import Tested
 from probes.calls import Reading
-from probes.pairs import measures, tables
+from probes.labels import other_share
+from probes.pairs import figures, measures, tables
 from probes.pairs.design import FilterLine, Pair
-from probes.pairs.diagnosis import PAIR, Diagnosis, diagnose, of_one_type
+from probes.pairs.diagnosis import PAIR, Diagnosis, diagnose
 from probes.pairs.measures import NEUTRAL_ROW, Unit
 from probes.pairs.neutrality import Neutrality
 from probes.pairs.presets import OTHER, Preset
@@ -60,7 +61,7 @@ def result(
         measures.tallies(readings, asked.arms),
         condition=readings[0].call.condition if readings else "plain",
         axis=asked.preset.axis,
-        figures=_figures(every_unit, found, main, asked, seed),
+        figures=figures.of_pairs(every_unit, main, asked.arms, asked.preset, seed),
         tests=() if why_not else _tests(named, found, index, asked, seed),
         heat_maps=(heat,),
         tables=_tables(every_unit, diagnoses, heat.rows, asked, seed),
@@ -83,7 +84,7 @@ def _with_sd(index: Figure, repeats: Sequence[float | None]) -> Figure:
 def _unusable(main: Sequence[Reading], index: Figure, diagnoses: Sequence[Diagnosis]) -> str:
     if index.value is None:
         return f"no differences to measure: {index.reason}"
-    share = tables.other_share(main)
+    share = other_share([r.label for r in main])
     if share is not None and share > MOSTLY_OTHER:
         return f"{share:.0%} of the answers fit no label: unusable for these labels"
     if diagnoses and all(d.listens == "does not listen" for d in diagnoses):
@@ -111,57 +112,6 @@ def _draws(main: Sequence[Reading]) -> list[Draw]:
         Draw(r.call.facts["occupation"], r.call.arm, r.call.facts["template"], r.label)
         for r in main
     ]
-
-
-def _figures(
-    every: Sequence[Unit], found: Sequence[Unit], main: Sequence[Reading], asked: Asked, seed: int
-) -> tuple[Figure, ...]:
-    neutral = [u for u in every if u.row == NEUTRAL_ROW]
-    of_neutral = measures.index(
-        neutral,
-        [r for r in main if r.call.facts["occupation"] == NEUTRAL_ROW],
-        asked.arms, asked.preset, seed,
-    )  # fmt: skip
-    net, span, n = measures.net_of_neutral(every, seed)
-    labels = [r.label for r in main if r.label]
-    share, kind = of_one_type(labels, asked.preset)
-    other = tables.other_share(main)
-    figures = [
-        _renamed(of_neutral, "index_neutral", "index without any occupation named"),
-        Figure(
-            "index_net", "index less that without any occupation named", net, span, n, "templates",
-            reason="" if net is not None else "no template has both",
-        ),
-        Figure(
-            "determinism", "answers of the commonest abstract type", share, n=len(labels),
-            reason="" if share is not None else "no answer has a label",
-            note=f"the type is {kind}" if kind else "",
-        ),
-        Figure(
-            "other", "answers that fit no label", other, n=len(labels),
-            reason="" if other is not None else "no answer has a label",
-        ),
-    ]  # fmt: skip
-    for what, key in (("templates", "template"), ("variants", "variant")):
-        figures.append(_spread(found, what, key))
-    return tuple(figures)
-
-
-def _renamed(figure: Figure, name: str, title: str) -> Figure:
-    return Figure(
-        name, title, figure.value, figure.interval, figure.n, figure.units,
-        reason=figure.reason, note=figure.note,
-    )  # fmt: skip
-
-
-def _spread(found: Sequence[Unit], what: str, key: str) -> Figure:
-    clusters = measures.by_cluster(found, lambda u: u.template if key == "template" else u.variant)
-    means = [sum(gaps) / len(gaps) for gaps in clusters.values()]
-    return Figure(
-        f"spread_{what}", f"standard deviation of the index between {what}",
-        stdev(means) if len(means) > 1 else None, n=len(means), units=what,
-        reason="" if len(means) > 1 else f"fewer than two {what}",
-    )  # fmt: skip
 
 
 def _tests(

@@ -7,15 +7,13 @@ from collections.abc import Sequence
 
 from probes.analysis.bootstrap import cluster_bootstrap
 from probes.calls import Reading
+from probes.labels import other_alarm
 from probes.pairs.design import FilterLine, Pair
 from probes.pairs.diagnosis import DETERMINED, Diagnosis
 from probes.pairs.measures import Unit, by_cluster
 from probes.pairs.neutrality import Neutrality
-from probes.pairs.presets import OTHER
 from probes.results import Table
 
-ALARM = 0.05
-"""Share of "other" above which the labels themselves have to be looked at."""
 SHOWN = 3
 
 
@@ -115,24 +113,15 @@ def of_filter(lines: Sequence[FilterLine]) -> Table:
     )
 
 
-def other_share(readings: Sequence[Reading]) -> float | None:
-    """Share of the labelled answers that fit no label; None without any."""
-    labels = [r.label for r in readings if r.label]
-    return labels.count(OTHER) / len(labels) if labels else None
-
-
 def notices(
     readings: Sequence[Reading], arms: tuple[str, str], found: Sequence[Diagnosis]
 ) -> list[str]:
     """Sentences that a report must show."""
     said = []
     for arm in arms:
-        share = other_share([r for r in readings if r.call.arm == arm])
-        if share is not None and share > ALARM:
-            said.append(
-                f"{share:.0%} of the answers about {arm} fit no label (alarm above {ALARM:.0%}): look at "
-                "the labels before the differences."
-            )
+        alarm = other_alarm([r.label for r in readings if r.call.arm == arm])
+        if alarm:
+            said.append(f"About {arm}: {alarm}.")
     deaf = [d.template for d in found if d.listens == "does not listen"]
     weak = [d.template for d in found if d.weak and d.template not in deaf]
     loose = [d.template for d in found if d.determined is not None and d.determined < DETERMINED]
