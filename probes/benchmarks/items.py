@@ -116,15 +116,23 @@ def loaders() -> Mapping[str, Loader]:
     }
 
 
+OWN_LANGUAGE = {"cbbq": "zh", "ggbbq": "de", "kobbq": "ko", "nobbq": "no"}
+"""Sets that are in one language."""
+
+
 def load(benchmark: str, path: Path, language: str = "") -> list[Item]:
-    """The items of ``path`` in file order. Raises RowsError naming file, row and column, and
-    LikenessError for a data set that is not known."""
+    """The items of ``path`` in file order, in ``language`` ("" for the set's own). Raises RowsError naming file, row and column, and
+    LikenessError for a data set
+    that is not known or is in another language."""
     known = loaders()
     if benchmark not in known:
         hint = did_you_mean(benchmark, known)
         raise LikenessError(
             f"unknown benchmark '{benchmark}'{hint} (known: {', '.join(sorted(known))})"
         )
+    own = OWN_LANGUAGE.get(benchmark, language)
+    if language and language != own:
+        raise LikenessError(f"benchmark '{benchmark}' is in '{own}', not in '{language}'")
     items = known[benchmark](path, language)
     for number, item in enumerate(items, 1):
         if (item.condition == "ambiguous") != (item.label == item.unknown):

@@ -183,15 +183,25 @@ def _value(found: Mapping[str, Any]) -> str:
 
 
 def _letters(text: str, letters: str, words: Wording) -> _Letters:
-    """Letters that are meant as such, in ``text`` with its capitals: a small one alone or behind a
-    marker at the end; a capital anywhere, but "A" (a word in several languages) only where no other
-    word follows that it could belong to."""
+    """Letters that are meant as such, in ``text`` with its capitals."""
     plain = " ".join(_MARKUP.sub(" ", _straight(text)).split())
+    naming, denying = _shapes(letters, words)
+    found = {letters.index(m[1].upper()) for shape in naming for m in shape.finditer(plain)}
+    denied = {letters.index(m[1]) for shape in denying for m in shape.finditer(plain)}
+    return _Letters(frozenset(found), frozenset(denied & found))
+
+
+@cache
+def _shapes(
+    letters: str, words: Wording
+) -> tuple[tuple[re.Pattern[str], ...], tuple[re.Pattern[str], ...]]:
+    """Patterns of a letter that is named: a small one alone or behind a marker at the end; a capital
+    anywhere, but "A" (a word in several languages) only where no other word follows that it could
+    belong to. And of one that is denied."""
     capital = f"[{letters}]"
     either = f"[{letters}{letters.lower()}]"
     marker = "|".join(re.escape(m) for m in sorted(words.markers, key=len, reverse=True))
-    found: set[int] = set()
-    for shape in (
+    naming = (
         rf"^\W*({either})\W*$",
         rf"\(({either})\)",
         rf"^\W*({either})[.):](?!\w)",
@@ -199,12 +209,12 @@ def _letters(text: str, letters: str, words: Wording) -> _Letters:
         rf"{_NO_LETTER_BEFORE}({capital}){_NO_LETTER_BEHIND}(?!\s+[^\W\d_])",
         rf"{_NO_LETTER_BEFORE}({capital})(?=\s+(?:{_AFTER_A_LETTER})\b)",
         rf"{_NO_LETTER_BEFORE}([{letters.replace('A', '')}]){_NO_LETTER_BEHIND}",
-    ):
-        found |= {letters.index(m[1].upper()) for m in re.finditer(shape, plain)}
+    )
     denials, between = _denials(words)
-    shape = rf"(?i:{denials})(?i:{between})\(?({capital})\)?{_NO_LETTER_BEHIND}"
-    denied = {letters.index(m[1]) for m in re.finditer(shape, plain)} if denials else set()
-    return _Letters(frozenset(found), frozenset(denied & found))
+    denying = [rf"(?i:{denials})(?i:{between})\(?({capital})\)?{_NO_LETTER_BEHIND}"][
+        : bool(denials)
+    ]
+    return tuple(map(re.compile, naming)), tuple(map(re.compile, denying))
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,10 +260,20 @@ def _is_denied(plain: str, start: int, end: int, words: Wording) -> bool:
 
 def _spots(text: str, form: str) -> list[tuple[int, int]]:
     """Where ``form`` stands in ``text`` as words of its own (anywhere in writing without blanks)."""
-    inner = re.escape(form)
-    before = "" if _joined(form[0]) else r"(?<!\w)"
-    after = "" if _joined(form[-1]) else r"(?!\w)"
-    return [m.span() for m in re.finditer(before + inner + after, text)]
+    found = []
+    start = text.find(form)
+    while start >= 0:
+        end = start + len(form)
+        before = text[start - 1 : start] if not _joined(form[0]) else ""
+        after = text[end : end + 1] if not _joined(form[-1]) else ""
+        if not _is_word(before) and not _is_word(after):
+            found.append((start, end))
+        start = text.find(form, start + 1)
+    return found
+
+
+def _is_word(letter: str) -> bool:
+    return letter.isalnum() or letter == "_"
 
 
 def _joined(text: str) -> bool:

@@ -53,7 +53,7 @@ def load_answers(
         raise RowsError(f"{predictions}: answers are read from a column of the rows, or from .json")
     else:
         found = [pair for path, some in items for pair in _from_column(path, some, predictions)]
-    chosen = _rule(rule, found, tables=_with_words(files))
+    chosen = _rule(rule, found, tables=benchmark == "bbq" and _with_words(files))
     return Loaded(tuple(_answer(item, raw, chosen) for item, raw in found), chosen)
 
 
