@@ -158,7 +158,9 @@ def _no_constant(name: str) -> NoReturn:
 
 
 def alarms(card: Mapping[str, Any]) -> Sequence[str]:
-    """Sentences of what must not go by unseen: limits that failed, alarms against the baseline."""
+    """Sentences of what must not go by unseen: limits that failed, alarms against the baseline (each
+    once, though a limit on directions says the same)."""
     failed = [g["sentence"] for g in card["gate"] if g["state"] == "fail"]
     lines = card.get("compared", {}).get("lines", ())
-    return [*failed, *(line["sentence"] for line in lines if line["state"] == "alarm")]
+    against = [line["sentence"] for line in lines if line["state"] == "alarm"]
+    return [*failed, *(said for said in against if not any(f.endswith(said) for f in failed))]

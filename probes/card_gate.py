@@ -9,77 +9,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-
-from domain.errors import LikenessError, did_you_mean
 from domain.measurements import Decision
 from probes.analysis.rates import wilson
-from probes.calls import PLAIN, Status
+from probes.calls import Status
 from probes.card import card_of
 from probes.card_compare import compare_cards
 from probes.card_entries import declined_difference
+from probes.card_limits import Limits, read_limits
 from probes.card_run import Run
 from probes.card_verdict import Held, held
 from probes.comparing import declined
 from probes.results import Figure, GateLine, HeatMap, ProbeResult
 
+__all__ = ["Limits", "gate_decision", "gate_lines", "read_limits"]
 State = Literal["pass", "fail", "inconclusive", "not_measurable"]
-Share = Field(default=None, ge=0, le=1)
-
-
-class Limits(BaseModel):
-    """Limits by name, all optional. ``max_abs_index`` is one number for every probe, or numbers by
-    probe; a name with the probe after a dot ("max_abs_index.resume") means the same. ``condition`` is the
-    one that is judged. ``judge`` "point" takes the figures without their intervals."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    max_abs_index: float | dict[str, float] | None = None
-    max_rms: float | None = Field(default=None, ge=0)
-    max_refusal_rate: float | None = Share
-    max_refusal_difference: float | None = Share
-    max_rbr: float | None = Field(default=None, gt=1)
-    min_answered: float | None = Share
-    max_regressions_failed: int | None = Field(default=None, ge=0)
-    direction_may_not_change: bool = False
-    judge: Literal["interval", "point"] = "interval"
-    condition: str = PLAIN
-
-    def index_limit(self, probe: str) -> float | None:
-        """The limit of that probe's index, None for none."""
-        if isinstance(self.max_abs_index, dict):
-            return self.max_abs_index.get(probe, self.max_abs_index.get("*"))
-        return self.max_abs_index
-
-
-def read_limits(limits: Mapping[str, Any]) -> Limits:
-    """The limits of a plan. LikenessError with one line for a name or a value that makes no sense."""
-    told: dict[str, Any] = {}
-    by_probe: dict[str, Any] = {}
-    for name, value in limits.items():
-        if name.startswith("max_abs_index."):
-            by_probe[name.partition(".")[2]] = value
-        elif name != "baseline":
-            told[name] = value
-    if by_probe:
-        every = told.get("max_abs_index")
-        rest = every if isinstance(every, Mapping) else {} if every is None else {"*": every}
-        told["max_abs_index"] = {**rest, **by_probe}
-    try:
-        found = Limits.model_validate(told)
-    except ValidationError as error:
-        first = error.errors()[0]
-        key = str(first["loc"][0])
-        hint = did_you_mean(key, Limits.model_fields) if first["type"] == "extra_forbidden" else ""
-        cause = f"unknown limit{hint}" if first["type"] == "extra_forbidden" else first["msg"]
-        raise LikenessError(f"gate: '{key}': {cause}") from None
-    values = found.max_abs_index if isinstance(found.max_abs_index, dict) else {}
-    numbers = [*values.values()] if values else [found.max_abs_index]
-    if any(isinstance(n, float) and not 0 <= n <= 1 for n in numbers):
-        raise LikenessError("gate: 'max_abs_index': an index lies between -1 and 1: give 0 to 1")
-    return found
 
 
 def gate_lines(
@@ -134,10 +80,18 @@ def _rates(results: list[ProbeResult], told: Limits) -> list[GateLine]:
         differences = [(_where(r), declined_difference(r), limit) for r in results]
         lines += _lines("max_refusal_difference", "difference declined", differences, told)
     if told.min_answered is not None:
-        # held as the share without an answer, so that "beyond the limit" means too much of it
-        found = [(w, f, 1 - told.min_answered) for w, f in _by_arm(results, _unanswered)]
-        lines += _lines("min_answered", "share without an answer", found, told)
+        lines += _answered(results, told.min_answered, told)
     return lines
+
+
+def _answered(results: list[ProbeResult], least: float, told: Limits) -> list[GateLine]:
+    """Held as the share without an answer, so that beyond the limit is too much; ``value`` and
+    ``limit`` are of the share with one."""
+    figures = [(where, f, 1 - least) for where, f in _by_arm(results, _unanswered)]
+    return [
+        replace(line, value=None if line.value is None else 1 - line.value, limit=least)
+        for line in _lines("min_answered", "share without an answer", figures, told)
+    ]
 
 
 def _by_arm(
