@@ -107,8 +107,8 @@ def run_probes(
         seed=loaded.plan.seed,
         alpha=loaded.plan.alpha,
         plan_text=loaded.text,
-        plan=loaded.plan.model_dump(mode="json", exclude_none=True),
-        endpoint=endpoint.name.removesuffix(f" {endpoint.model}"),
+        plan=loaded.shown(),
+        endpoint=loaded.offer or endpoint.name.removesuffix(f" {endpoint.model}"),
         model=endpoint.model,
         abilities=asdict(abilities),
         results=results,
@@ -184,11 +184,16 @@ class _Asking:
             seed=self._loaded.plan.seed,
             budget=self._ways.budget,
             stopping=self._ways.stopping,
-            progress=lambda done, total: self._ways.progress(stage, done, total),
+            progress=lambda done, total: self._tell(stage, done, total),
         )
         if self._ways.stopping():
             raise Stopped("stopped before every call was answered")
         return read(asked, self._endpoint.name, replies)
+
+    def _tell(self, stage: str, done: int, total: int) -> None:
+        """Once it is stopped, calls that are not sent count as done: that would be no progress."""
+        if not self._ways.stopping():
+            self._ways.progress(stage, done, total)
 
     def stats(self, answers: Sequence[Answer]) -> CallStats:
         """What asking came to. Raises LikenessError when not one call was answered."""
