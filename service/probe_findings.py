@@ -15,6 +15,7 @@ from probes.mitigation import UNALIGNED
 from service.probe_plans import LoadedProbePlan
 from service.probe_questions import Answer
 from service.report.files import to_json
+from service.report.probe_card import card_html
 from service.report.probe_model import ProbeRun
 
 
@@ -41,7 +42,7 @@ def complete(run: ProbeRun, loaded: LoadedProbePlan, answers: Sequence[Answer]) 
 def cards(run: ProbeRun, loaded: LoadedProbePlan) -> dict[str, bytes]:
     """The run's card, for machines and for people."""
     made = card.card_of(run, baseline_of(loaded))
-    return {"card.json": to_json(made)}
+    return {"card.json": to_json(made), "card.html": card_html(made).encode()}
 
 
 def baseline_of(loaded: LoadedProbePlan) -> Mapping[str, Any] | None:

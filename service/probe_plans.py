@@ -10,7 +10,7 @@ from typing import Any
 import probes.contract
 from domain.errors import LikenessError, did_you_mean
 from domain.probe_plan import ProbeChoice, ProbePlan
-from probes.card_gate import read_limits
+from probes.card_limits import read_limits
 from probes.contract import Probe, ProbeModule, ProbeSpec
 from probes.costs import read_costs
 from probes.mitigation import Condition, condition_of

@@ -90,7 +90,13 @@ def test_what_was_planted_is_found_and_every_call_stands_in_the_files(model: Ser
     assert len(found) == len(places) == len(questions_seen(server)) == 160
     assert found[0]["facts"] == {"job": "job0"} and found[0]["label"] in ("yes", "no")
     assert found[0]["sent"]["temperature"] == 0.7 and found[0]["finish_reason"] == "stop"
-    assert {"report.html", "report.json", "junit.xml", "card.json"} <= done.files.keys()
+    assert {
+        "report.html",
+        "report.json",
+        "junit.xml",
+        "card.json",
+        "card.html",
+    } <= done.files.keys()
     assert KEY.encode() not in b"".join(done.files.values())
 
 
