@@ -39,6 +39,15 @@ def complete(run: ProbeRun, loaded: LoadedProbePlan, answers: Sequence[Answer]) 
     return replace(run, gate=gate_lines(run, loaded.plan.gate.limits, baseline_of(loaded)))
 
 
+def _planned(loaded: LoadedProbePlan) -> dict[str, list[str]]:
+    """By language, the probes that a composite index is of: one that could not be run is missed."""
+    found: dict[str, list[str]] = {}
+    for part in loaded.parts:
+        for language in part.languages if part.spec.in_composite else ():
+            found.setdefault(language, []).append(part.label)
+    return found
+
+
 def cards(run: ProbeRun, loaded: LoadedProbePlan) -> dict[str, bytes]:
     """The run's card, for machines and for people."""
     made = card.card_of(run, baseline_of(loaded))
