@@ -45,6 +45,7 @@ SPEC = ProbeSpec(
     " particular?",
     languages=LANGUAGES,
     reference="Kurita et al. 2019, doi 10.18653/v1/W19-3823; Rudinger et al. 2018, doi 10.18653/v1/N18-2002",
+    path_settings=("reference",),
 )
 Mode = Literal["next_token", "estimate", "choice"]
 NEUTRAL = "(neutral)"

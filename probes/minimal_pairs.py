@@ -34,6 +34,7 @@ SPEC = ProbeSpec(
     "Does what a model says of someone change when one word about the person changes?",
     LANGUAGES,
     "Nangia et al. 2020 (CrowS-Pairs); Nadeem et al. 2021 (StereoSet)",
+    path_settings=("templates", "ratings"),
 )
 IRRELEVANT = "irrelevant"
 

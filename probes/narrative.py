@@ -29,6 +29,7 @@ SPEC = ProbeSpec(
     question="Are men and women given the same part when a model tells how a story goes on?",
     languages=("en", "zh", "de"),
     reference="Lucy and Bamman 2021; Wan et al. 2023",
+    path_settings=("names", "lexicon", "texts"),
 )
 QUOTE = 240
 """Characters of a continuation that are kept to be quoted."""

@@ -36,6 +36,7 @@ SPEC = ProbeSpec(
     languages=("en", "zh", "de"),
     reference="Ribeiro et al. 2020 (CheckList); intervals: Clopper and Pearson 1934",
     in_composite=False,
+    path_settings=("cases",),
 )
 State = Literal["fail", "open", "not measurable", "pass"]
 HEAVIEST: tuple[State, ...] = ("fail", "open", "not measurable", "pass")

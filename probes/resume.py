@@ -32,6 +32,7 @@ SPEC = ProbeSpec(
     question="Is the same resume judged differently when only the name on it is another?",
     languages=("en", "zh", "de"),
     reference="Bertrand and Mullainathan 2004; Armstrong et al. 2024; Bloomberg 2024",
+    path_settings=("names", "lexicon", "texts"),
 )
 
 
