@@ -22,12 +22,8 @@ from service.report.probe_model import ProbeRun
 def complete(run: ProbeRun, loaded: LoadedProbePlan, answers: Sequence[Answer]) -> ProbeRun:
     """``run`` with all that follows from its results. A composite index takes the probes that are
     made for one; what a model can be made to say stands in none."""
-    parts = [part for part in loaded.parts if part.spec.in_composite]
-    labels = {part.label for part in parts}
-    planned = {
-        language: [part.label for part in parts if language in part.languages]
-        for language in dict.fromkeys(language for part in parts for language in part.languages)
-    }
+    planned = _planned(loaded)
+    labels = {label for some in planned.values() for label in some}
     inside = [r for r in run.results if r.probe in labels and r.condition != UNALIGNED]
     readings = [replace(a.reading, call=a.question.asked) for a in answers]
     run = replace(

@@ -68,6 +68,14 @@ class LoadedProbePlan:
         named = self.plan.gate.baseline
         return None if named is None else self.folder / named
 
+    def files(self) -> list[str]:
+        """The files that settings and gate name, as the plan names them."""
+        named = [self.plan.gate.baseline or ""]
+        for choice, part in zip(self.plan.probes, self.parts, strict=True):
+            for setting in part.spec.path_settings:
+                named += _words(choice.settings.get(setting))
+        return [name for name in dict.fromkeys(named) if name and (self.folder / name).is_file()]
+
     def conditions(self, language: str) -> list[Condition]:
         """What is done to the calls in that language, in the plan's order."""
         return [condition_of(choice.told(), language) for choice in self.plan.conditions]
@@ -151,6 +159,15 @@ class _Builder:
                     raise
                 self.notices.append(f"{choice.label}: 'repeats' does not apply to it")
         self.parts.append(Part(choice.label, probe.spec, tuple(choice.languages), probe))
+
+
+def _words(value: Any) -> list[str]:
+    """Every text in a setting, whatever it is made of."""
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    if isinstance(value, list):
+        return [word for inner in value for word in _words(inner)]
+    return [value] if isinstance(value, str) else []
 
 
 def _named(said: str, keys: Iterable[str]) -> tuple[str, ...]:

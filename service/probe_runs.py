@@ -26,7 +26,7 @@ def ledger_in(out: Path) -> Ledger:
 def begin(loaded: LoadedProbePlan, ledger: Ledger, where: object) -> Run:
     """Enter the run, or go on with the one that is there. Raises LedgerError, naming the place
     ``where``, when it holds a run of another plan."""
-    row = ledger.run()
+    row, inputs = ledger.run(), inputs_of(loaded)
     if row is None:
         row = {
             "run_id": ledger.run_id,
@@ -34,11 +34,14 @@ def begin(loaded: LoadedProbePlan, ledger: Ledger, where: object) -> Run:
             "plan_text": loaded.text,
             "started": now(),
             "versions": versions_of(OF_PROBES),
-            "inputs": inputs_of(loaded),
+            "inputs": inputs,
             "seconds": 0.0,
         }
         ledger.begin(row)
     check_same(loaded, row, where)
+    changed = next((name for name in inputs if row["inputs"].get(name) != inputs[name]), None)
+    if changed is not None:
+        raise LedgerError(f"{where}: {changed} has changed since this run began")
     return Run(ledger.run_id, row["started"], row["seconds"])
 
 

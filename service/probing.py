@@ -147,11 +147,16 @@ def score(
 
 
 def inputs_of(loaded: LoadedProbePlan) -> dict[str, str]:
-    """sha256 of what the run was made from, by name."""
+    """sha256 of what the run is made from, by the name in the plan. Raises LikenessError for a file
+    that cannot be read."""
     found = {loaded.path.name: loaded.sha256}
-    if loaded.baseline is not None:
-        named = str(loaded.plan.gate.baseline)
-        found[named] = hashlib.sha256(loaded.baseline.read_bytes()).hexdigest()
+    for name in loaded.files():
+        path = loaded.folder / name
+        try:
+            with path.open("rb") as file:
+                found[name] = hashlib.file_digest(file, "sha256").hexdigest()
+        except OSError as error:
+            raise LikenessError(f"{path}: cannot be read: {error.strerror or error}") from None
     return found
 
 
@@ -167,7 +172,8 @@ class _Asking:
         ways: Ways,
     ) -> None:
         self._loaded, self._endpoint, self._abilities = loaded, endpoint, abilities
-        self._journal, self._ways, self._remembered = journal, ways, 0
+        self._journal, self._ways = journal, ways
+        self._remembered, self._spent = 0, 0.0
 
     def ask(self, stage: str, asked: Sequence[Question]) -> list[Answer]:
         """Every question with its reply and reading, in the order given."""
@@ -182,13 +188,19 @@ class _Asking:
             self._abilities,
             self._journal,
             seed=self._loaded.plan.seed,
-            budget=self._ways.budget,
+            budget=self._left(),
             stopping=self._ways.stopping,
             progress=lambda done, total: self._tell(stage, done, total),
         )
+        self._spent += sum(reply.cost or 0.0 for reply in replies.values())
         if self._ways.stopping():
             raise Stopped("stopped before every call was answered")
         return read(asked, self._endpoint.name, replies)
+
+    def _left(self) -> Budget | None:
+        """The budget less what the stages before have cost; a stage counts its own replies."""
+        whole = self._ways.budget
+        return whole and replace(whole, amount=max(0.0, whole.amount - self._spent))
 
     def _tell(self, stage: str, done: int, total: int) -> None:
         """Once it is stopped, calls that are not sent count as done: that would be no progress."""

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from probes.calls import PLAIN, Status
+from service.cli.escape import printable
 from service.gate import WORDS, ExitCode
 from service.report.probe_json import probe_json
 from service.report.probe_model import ProbeRun
@@ -127,14 +128,14 @@ def _estimate(found: ProbeEstimate, endpoint: Endpoint, within: bool | None) -> 
 def show(done: Done, files: Mapping[str, str], decision: ExitCode | None, seconds: float) -> None:
     """The first findings, how the replies ended, the gate, and where the report is."""
     run, console = done.run, Console(file=sys.stdout)
-    for _, said in in_short(probe_json(run))[:FINDINGS]:
-        console.print(Text(said))
-    for line in [
+    lines = [
+        *(said for _, said in in_short(probe_json(run))[:FINDINGS]),
         *run.notices,
         *_replies(run),
         *(f"gate: {g.state}: {g.sentence}" for g in run.gate),
-    ]:
-        console.print(Text(line))
+    ]
+    for line in lines:  # a server's words may stand in them
+        console.print(Text(printable(line)))
     if decision is not None:
         print(f"gate: {WORDS[decision]}")
     print(f"report: {files['report.html']}")

@@ -181,6 +181,14 @@ def test_a_budget_is_not_passed_and_what_was_not_asked_is_asked_the_next_time(
     assert whole.run.stats.remembered == asked and len(questions_seen(server)) == 160
 
 
+def test_a_budget_is_one_for_first_and_second_questions_together(model: Serve) -> None:
+    declines = Fault("refuse_de", 1.0, r"(?<!again: )hire women")
+    server = model(faults=(declines,))
+    whole = ask(load(server)).run.stats.cost["USD"]
+    part = ask(load(server), budget=Budget(whole - 0.5)).run.stats
+    assert part.stopped_by and 0 < part.cost["USD"] <= whole - 0.5
+
+
 def test_a_run_that_is_stopped_keeps_what_it_has(model: Serve) -> None:
     server, journal = model(), MemoryJournal()
     with pytest.raises(Stopped):

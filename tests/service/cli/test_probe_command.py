@@ -148,6 +148,22 @@ def test_the_same_folder_goes_on_with_the_same_plan_only(server: Any, tmp_path: 
     )
 
 
+def test_a_file_that_has_changed_is_refused_like_a_changed_plan(
+    server: Any, tmp_path: Path
+) -> None:
+    plan, out = plan_for(server, tmp_path, 2), tmp_path / "out"
+    assert run(plan, "--out", out).exit_code == 0
+    card = tmp_path / "last.json"
+    card.write_bytes((out / "card.json").read_bytes())
+    text = plan.read_text().replace("gate: {", "gate: {baseline: last.json, ")
+    plan.write_text(text)
+    other = tmp_path / "other"
+    assert run(plan, "--out", other).exit_code == 0
+    card.write_text(card.read_text() + "\n")
+    said = str(run(plan, "--out", other).exception)
+    assert said == f"{other}: last.json has changed since this run began"
+
+
 def test_an_estimate_asks_nobody_and_a_budget_below_it_refuses(server: Any, tmp_path: Path) -> None:
     plan, out = plan_for(server, tmp_path), tmp_path / "out"
     done = run(plan, "--estimate", "--budget", "50")
