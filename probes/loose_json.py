@@ -72,7 +72,12 @@ def _not_finite(word: str) -> NoReturn:
     raise ValueError(f"{word} is no number")
 
 
-_strict = json.JSONDecoder(parse_constant=_not_finite)
+def _finite(digits: str) -> float:
+    number = float(digits)
+    return number if math.isfinite(number) else _not_finite(digits)
+
+
+_strict = json.JSONDecoder(parse_float=_finite, parse_constant=_not_finite)
 
 
 class _Unreadable(Exception):

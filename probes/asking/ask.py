@@ -88,7 +88,7 @@ class _Asking:
         stopping: Callable[[], bool],
     ) -> None:
         """Ask with ``endpoint.concurrency`` senders until nothing is open."""
-        pace = Pace(endpoint.rate, stopping)
+        pace = Pace(endpoint.rate, stopping, endpoint.max_wait_s)
         keeper = Keeper(journal, self._kept)
         writing = asyncio.create_task(keeper.run(lambda fault: pace.halt(f"journal: {fault}")))
         watching = asyncio.create_task(pace.watch())

@@ -8,6 +8,9 @@ from collections.abc import Callable
 
 from domain.tools import RateLimit
 
+GIVEN_UP, SILENT_S = 25, 30.0
+"""Calls in a row that got no reply in all their attempts, and seconds without any, after which the
+endpoint is taken for dead."""
 POLL_S = 0.1
 """Seconds between two looks at whether the user wants to stop."""
 
@@ -17,11 +20,16 @@ class Pace:
 
     ``halted`` is "" while asking goes on, else why nothing more is sent, in one sentence."""
 
-    def __init__(self, rate: RateLimit | None, stopping: Callable[[], bool]) -> None:
+    def __init__(
+        self, rate: RateLimit | None, stopping: Callable[[], bool], patience_s: float = SILENT_S
+    ) -> None:
+        """``patience_s`` bounds ``SILENT_S``: who allows calls less waiting wants to know earlier."""
         self.halted = ""
+        self._patience_s = min(SILENT_S, patience_s)
         self._rate, self._stopping = rate, stopping
         self._begun: deque[float] = deque()
         self._held_until = 0.0
+        self._failed, self._answered_at = 0, asyncio.get_running_loop().time()
         self._end = asyncio.Event()
 
     def halt(self, reason: str) -> None:
@@ -29,6 +37,18 @@ class Pace:
         if not self.halted:
             self.halted = reason
             self._end.set()
+
+    def answered(self) -> None:
+        """A call got its reply."""
+        self._failed, self._answered_at = 0, asyncio.get_running_loop().time()
+
+    def given_up(self, sentence: str) -> None:
+        """A call got none, however often it was sent. Too many in a row end asking: thousands of
+        calls, each with its waits, would find the same."""
+        self._failed += 1
+        silent = asyncio.get_running_loop().time() - self._answered_at
+        if self._failed >= GIVEN_UP and silent >= self._patience_s:
+            self.halt(f"{self._failed} calls in a row got no reply, the last: {sentence}")
 
     def hold(self, seconds: float) -> None:
         """Begin nothing for ``seconds``: the server said so, to whichever call."""

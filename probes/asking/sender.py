@@ -115,6 +115,7 @@ class Sender:
             if isinstance(told, Trouble):
                 return told
             reply = doing.reply(**told)
+            self._pace.answered()
         except Broken as broken:
             billed = broken.maybe_billed
             return Trouble("retry" if broken.retryable else "fatal", str(broken))
@@ -168,7 +169,11 @@ class Sender:
             return None
         times = f" ({doing.number} attempts)" if doing.number > 1 else ""
         long = "" if in_time else f"asked to wait {wait:g} s, {allowed:g} s are allowed: "
-        return doing.reply(error=f"{long}{trouble.sentence}{times}")
+        sentence = f"{long}{trouble.sentence}{times}"
+        if wait > allowed:  # the limit is the server's, not this call's
+            self._pace.halt(sentence)
+        self._pace.given_up(sentence)
+        return doing.reply(error=sentence)
 
     def _without(self, trouble: Trouble, doing: _Attempts) -> bool:
         """Change the parameter that was refused, for this call and all to come; False where this
@@ -201,6 +206,6 @@ class Sender:
         await self._pace.sleep(wait)
 
     def _unsent(self, doing: _Attempts, reason: str) -> Reply:
-        """Nothing more is sent. What was tried before is told with it."""
-        before = f" (before that: {doing.last})" if doing.last else ""
-        return doing.reply(error=one_line(f"{NOT_SENT}{reason}{before}", self._endpoint.secrets))
+        """Nothing more is sent."""
+        told = f"{doing.last} (not sent again: {reason})" if doing.number else f"{NOT_SENT}{reason}"
+        return doing.reply(error=one_line(told, self._endpoint.secrets))

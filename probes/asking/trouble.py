@@ -21,7 +21,7 @@ _FILTER_CODES = re.compile(
     r"content_?filter(?:ed)?|content_?policy_?violation|responsible_?ai_?policy_?violation"
     r"|moderation_?blocked|moderation_?error|data_?inspection_?failed|sensitive_?content(?:_?detected)?"
     r"|input_?text_?sensitive\w*|output_?text_?sensitive\w*|prohibited_?content|censorship_?blocked"
-    r"|guardrail\w*|safety_?violation|content_?blocked|1301|blocked_by_safety|unsafe_?content",
+    r"|guardrail\w*|safety_?violation|content_?blocked|\b1301\b|blocked_by_safety|unsafe_?content",
     re.IGNORECASE,
 )
 _FILTER_WORDS = re.compile(
@@ -34,7 +34,7 @@ _FILTER_WORDS = re.compile(
 )
 _SPENT_CODES = re.compile(
     r"insufficient_?quota|billing_hard_limit_reached|insufficient_?(?:balance|credits?|funds)"
-    r"|arrearage|payment_?required|account_?deactivated|billing_not_active|1113",
+    r"|arrearage|payment_?required|account_?deactivated|billing_not_active|\b1113\b",
     re.IGNORECASE,
 )
 _SPENT_WORDS = re.compile(
@@ -115,6 +115,8 @@ def one_line(text: str, secrets: tuple[str, ...]) -> str:
 def _stop(status: int, codes: str, message: str, wait: float | None) -> str:
     if status == 401:  # its message may show parts of the key
         return "HTTP 401: the key is not accepted"
+    if 300 <= status < 400:
+        return "the address leads elsewhere, and redirects are not followed"
     # One maker says "exceeded your current quota" of a minute's quota too, and names the wait then
     if (
         status == 402

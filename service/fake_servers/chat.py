@@ -177,7 +177,7 @@ class _Answer:
 
     def _logprobs(self, words: str) -> dict[str, Any] | None:
         count = self.order.logprobs
-        if not count:
+        if not count or not self.who.sends_logprobs:
             return None
         likely = self.who.first_tokens(self.order.text, count) or [
             (words.split(" ", maxsplit=1)[0], 0.0)

@@ -65,7 +65,8 @@ class Personality:
     ``rejects`` are parameters that are turned down by name, from request ``rejects_from`` on (0:
     at once). ``reasoning`` tokens are written before each answer and counted against the budget.
     ``seed_honoured`` False: a seed is dropped in silence; ``seed_fixes``: any seed gives the
-    likeliest text. ``completions`` False: there is no such address. ``echoes``: parameters are told
+    likeliest text. ``completions`` False: there is no such address. ``sends_logprobs`` False: they are asked
+    for in vain. ``echoes``: parameters are told
     back. ``key_by_header`` takes the key in "api-key" too, as one maker's cloud does.
     """
 
@@ -81,6 +82,7 @@ class Personality:
     seed_honoured: bool = True
     seed_fixes: bool = False
     completions: bool = True
+    sends_logprobs: bool = True
     echoes: bool = False
     key_by_header: bool = False
     served: int = 0
