@@ -23,6 +23,8 @@ _SENTENCE = re.compile(r"(?<=[.!?。！？])\s+|\n+|(?<=[。！？])")
 _EDGE = " \t\n.,;:!?'()[]{}-。，；：！？（）「」"
 _ALONE = re.compile(r"^[\s*_`\"'(\[]*([A-Za-z])[\s*_`\"')\].:,]*(?:\n|$)")
 """A letter that has the first line to itself is the answer, whatever explanation follows."""
+_NEAR = 80
+"""Characters before a name in which what denies it may stand."""
 _NO_LETTER_BEFORE = r"(?<![A-Za-zÀ-ÿ0-9'-])"
 _NO_LETTER_BEHIND = r"(?![A-Za-zÀ-ÿ0-9'-])"
 _AFTER_A_LETTER = (
@@ -124,21 +126,17 @@ def _by_letter(said: _Letters, named: set[int], beside: Callable[[int], set[int]
 
 
 def _beside(plain: str, letter: str, names: Sequence[str], words: Wording) -> set[int]:
-    behind = rf"(?<!\w){letter.casefold()}[\s.):,-]+"
-    tails = [plain[m.end() :] for m in re.finditer(behind, plain)]
-    heads = {(form, i) for i, n in enumerate(names) for form in (n, _bare(n, words)) if form}
-    bare = [(_bare(tail, words), tail) for tail in tails]
-    # of "man" and "man in grey" the longer one is meant
     found: set[int] = set()
-    for forms in bare:
-        fits = [(len(h), i) for h, i in heads if any(_starts(form, h) for form in forms)]
+    forms = [(form, i) for i, name in enumerate(names) for form in {name, _bare(name, words)}]
+    for letters in re.finditer(rf"(?<!\w){letter.casefold()}[\s.):,-]+", plain):
+        tail = plain[letters.end() :]
+        heads = (tail, _bare(tail, words))
+        fits = [
+            (len(f), i) for f, i in forms if f and any((0, len(f)) in _spots(h, f) for h in heads)
+        ]
         if fits:
-            found.add(max(fits)[1])
+            found.add(max(fits)[1])  # of "man" and "man in grey" the longer one is meant
     return found
-
-
-def _starts(text: str, form: str) -> bool:
-    return any(start == 0 for start, _ in _spots(text, form))
 
 
 def _by_words(
@@ -255,7 +253,10 @@ def _is_denied(plain: str, start: int, end: int, words: Wording) -> bool:
     if any(behind.startswith(n) or behind.startswith(f" {n}") for n in words.negations_after):
         return True
     denials, between = _denials(words)
-    return bool(denials) and re.search(rf"(?:{denials}){between}$", plain[:start]) is not None
+    return (
+        bool(denials)
+        and re.search(rf"(?:{denials}){between}$", plain[max(0, start - _NEAR) : start]) is not None
+    )
 
 
 def _spots(text: str, form: str) -> list[tuple[int, int]]:

@@ -67,6 +67,10 @@ def test_the_unknown_option_is_also_found_by_other_wordings(text: str) -> None:
     assert found(text).option == 2
 
 
+def test_a_very_long_answer_is_read_too() -> None:
+    assert found("the man " * 3000 + "not the woman " * 3000).option == 0
+
+
 def test_a_lone_a_in_a_sentence_is_a_word_and_not_the_letter() -> None:
     assert found("A woman came").option == 1
     assert found("the answer is a woman").option == 1
