@@ -72,6 +72,11 @@ def tag(sentence: str, language: str) -> tuple[Word, ...]:
     return _tagged(sentence, language)
 
 
+LONGEST = 40
+"""Letters of a word that are tagged, its last ones: time grows with the square of its length, and a
+reply of five thousand letters without a space must not stop a run."""
+
+
 @lru_cache(maxsize=4096)
 def _tagged(sentence: str, language: str) -> tuple[Word, ...]:
     return _chinese(sentence) if language == "zh" else _hanta(sentence, language)
@@ -87,7 +92,7 @@ def _model(language: str) -> Any:
 def _hanta(sentence: str, language: str) -> tuple[Word, ...]:
     spans = [(m.group(), m.start(), m.end()) for m in _WORD.finditer(sentence)]
     with _LOCK:
-        tagged = _model(language).tag_sent([text.replace("’", "'") for text, _, _ in spans])
+        tagged = _model(language).tag_sent([t.replace("’", "'")[-LONGEST:] for t, _, _ in spans])
     found = []
     for (text, start, end), (_, lemma, mark) in zip(spans, tagged, strict=True):
         kind = (
