@@ -100,6 +100,8 @@ class EndpointChoice(_Part):
             raise ValueError("key_env names a variable of the environment, such as MODEL_KEY")
         if self.local is not None and (self.key_env or self.key_file):
             raise ValueError("a local model takes no key")
+        if self.local is not None and self.model:
+            raise ValueError("a local model has a name of its own: leave 'model' out")
         if self.base_url is not None and not self.model.strip():
             raise ValueError("'model' is needed: the name under which the endpoint knows it")
         return self

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import fcntl
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from domain.errors import LedgerError
+from domain.errors import LedgerError, LikenessError
 from service.probe_plans import LoadedProbePlan
 from service.probing import Done, Run, inputs_of
 from service.store.ledger import Ledger, now
@@ -21,6 +24,25 @@ def ledger_in(out: Path) -> Ledger:
         return Ledger.at(out / LEDGER)
     except OSError as error:
         raise LedgerError(f"{out}: cannot be written: {error.strerror or error}") from None
+
+
+@contextmanager
+def alone_in(out: Path) -> Iterator[None]:
+    """Hold the folder until the block ends, or the process: two runs in one would ask everything
+    twice. Raises LikenessError in one line where another process holds it."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        folder = os.open(out, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError as error:
+        raise LikenessError(f"{out}: cannot be written: {error.strerror or error}") from None
+    try:
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise LikenessError(f"{out}: another process runs a plan in this folder") from None
+        yield
+    finally:
+        os.close(folder)
 
 
 def begin(loaded: LoadedProbePlan, ledger: Ledger, where: object) -> Run:

@@ -162,13 +162,18 @@ def _reckon(
 def _ask(loaded: LoadedProbePlan, out: Path, limit: Budget | None) -> Done:
     from probes.asking import cost
     from service.probe_endpoint import opened
-    from service.probe_runs import begin, end, ledger_in
+    from service.probe_runs import alone_in, begin, end, ledger_in
     from service.probing import Stopped, Ways, run_probes
     from service.report.files import write_atomically
     from service.store.probe_calls import ProbeCalls
 
     budget = None if limit is None else cost.Budget(limit.amount, limit.currency)
-    with Bars() as bars, opened(loaded, bars.say) as endpoint, closing(ledger_in(out)) as ledger:
+    with (
+        Bars() as bars,
+        opened(loaded, bars.say) as endpoint,
+        alone_in(out),
+        closing(ledger_in(out)) as ledger,
+    ):
         this = begin(loaded, ledger, out)
         journal = ProbeCalls(ledger.database, ledger.run_id)
         with _interruptible(bars.say) as stopping:

@@ -53,6 +53,7 @@ def test_the_model_is_somewhere_or_is_started_here_and_never_both() -> None:
     assert "one of them" in endpoint(local="smollm2")
     assert "one of them" in refusal(endpoint={"model": "m"})
     assert "'model' is needed" in refusal(endpoint={"base_url": "https://api.example.com/v1"})
+    assert "leave 'model' out" in refusal(endpoint={"local": "smollm2", "model": "m"})
     assert "takes no key" in refusal(endpoint={"local": "smollm2", "key_env": "KEY"})
 
 

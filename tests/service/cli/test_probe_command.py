@@ -205,6 +205,7 @@ def test_a_run_killed_in_the_middle_is_gone_on_with_and_nothing_is_lost_or_doubl
     plan, out = plan_for(slow, tmp_path, CALLS // 4), tmp_path / "out"
     running = process(plan, "--out", out)
     wait_for(slow, CALLS // 3, running)
+    assert "another process runs a plan in this folder" in str(run(plan, "--out", out).exception)
     running.send_signal(signal.SIGKILL)
     running.communicate()
     before, sent = kept(out), asked(slow).total()
