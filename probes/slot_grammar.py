@@ -26,14 +26,14 @@ _GENITIVE = frozenset("der des eines einer ihrer seiner dieser".split())
 """German articles that may stand between two nouns: letter E."""
 _EXISTS = frozenset("geben herrschen bestehen fehlen anfallen entstehen existieren".split())
 """German verbs that say no more than that their subject is there."""
-_BARE = r"(?:[DE]+(?:R?[AV]|CA|UA)*|R?A(?:R?[AV]|CA|UA)*)?N++(?:E(?:R?A)*N++)?+"
-_TIED = rf"{_BARE}(?:F(?:V[IF]?)?{_BARE}){{0,2}}+"
+_BARE = r"(?:[DE](?:[DE]|R?[AV]|CA|UA)*|R?A(?:R?[AV]|CA|UA)*)?N++(?:E(?:R?A)*N++)?+"
+_TIED = rf"{_BARE}(?:F(?:V[IF]?)?{_BARE}){{0,2}}+(?:TV[GR]*P?(?:[IF]?{_BARE})?)?"
 _PHRASE = rf"{_TIED}(?:(?:U{_BARE})*U?C(?:V[IF]?)?{_TIED}(?![RVX]))?"
 _LEAD = re.compile(r"(?:[PXTSCU]|R(?!R*[ADVN]*N))*")
 _CHAIN = r"(?:V[RG]*(?:[IFT]{1,2}R*)?(?=V))*"
-_EN_VO = re.compile(rf"{_CHAIN}(V[RG]*(?:[IF]R*)?{_PHRASE})")
-_EN_ADJECTIVE_VO = re.compile(rf"R*A[IFT]R*{_CHAIN}(V[RG]*(?:[IF]R*)?{_PHRASE})")
-_EN_SUBJECT_VO = re.compile(rf"[RXT]*{_CHAIN}(V[RG]*(?:[IF]R*)?{_PHRASE})")
+_EN_VO = re.compile(rf"{_CHAIN}(V(?:CV)?[RGP]*(?:[IF]R*)?{_PHRASE})")
+_EN_ADJECTIVE_VO = re.compile(rf"R*A[IFT]R*{_CHAIN}(V(?:CV)?[RGP]*(?:[IF]R*)?{_PHRASE})")
+_EN_SUBJECT_VO = re.compile(rf"[RXT]*{_CHAIN}(V(?:CV)?[RGP]*(?:[IF]R*)?{_PHRASE})")
 _NOUNS = re.compile(_PHRASE)
 _DE_VERB_SECOND = re.compile(rf"W[RGP]*(?:[IF]R*)?{_PHRASE}")
 _DE_VERB_LAST = re.compile(rf"((?:[IF]R*)?{_PHRASE})[RTI]*[VW]")

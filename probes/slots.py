@@ -40,12 +40,16 @@ _CAUSES = {
 }
 _FILLERS = {
     "en": r"\A(?:because(?: of)?|due to|that|of|is|was|are|for|by|in order to|the fact that|it is|"
-    r"likely|probably|often|also|mainly|simply|perhaps|typically|usually)\b[\s,:]*",
+    r"likely|probably|often|also|mainly|simply|perhaps|typically|usually|"
+    r"not (?:just|only)(?: about)?)\b(?!['’])[\s,:]*",
     "zh": r"\A(?:因为|由于|为了|是|在于|就是|的是|主要是|可能是|通常是|：|其|如何|怎样|怎么)[\s，、]*",
     "de": r"\A(?:weil|wegen|aufgrund|dass|ist|war|sind|für|von|nämlich|das ist|es ist|wohl|oft|"
     r"vermutlich|wahrscheinlich|auf|vor allem)\b[\s,:]*",
 }
 _END = re.compile(r"[.!?;:…](?=\s|\Z|[\"”“])|[。！？；：…\n]|\s[–—]\s|——")
+_HEAD = re.compile(r"(?<=[.!?。！？])\s|\n")
+_LONGEST = 400
+"""Characters of a sentence that are tagged: the first phrase is among them."""
 _CAUSAL = {"en": ("because",), "zh": ("因为", "由于"), "de": ("weil", "wegen")}
 
 
@@ -70,11 +74,11 @@ def extract(reply: str, language: str, keyword: str = "", prompt: str = "") -> S
     """
     body = _opened(reply, language)
     body, cue = _after_echo(body, language, keyword, prompt)
-    sentence = _sentence(body, language)
+    sentence = _sentence(body, language, set() if cue else set(_units(prompt, language)))
     if not sentence:
         return None
     if language in LANGUAGES:
-        words = tag(sentence, language)
+        words = tag(sentence[:_LONGEST], language)
         found = first_phrase(words, language)
         if found is not None:
             method, start, end = found
@@ -99,26 +103,34 @@ def _after_echo(text: str, language: str, keyword: str, prompt: str) -> tuple[st
     """What follows the repeated prompt, or the first reason given; else the text as it is."""
     if (end := _echo(text, prompt, language)) > 0:
         return text[end:], text[:end].strip()
-    head = re.split(r"(?<=[.!?。！？])\s|\n", text, maxsplit=1)[0]
+    head = _HEAD.split(text, maxsplit=1)[0][: 2 * _LONGEST]
     causal = not keyword or keyword.lower() in _CAUSAL.get(language, ())
-    pattern = _CAUSES.get(language) if causal else _loose(keyword, prompt, head, language)
+    pattern = _CAUSES.get(language) if causal else None
     found = re.search(pattern, head, re.IGNORECASE) if pattern else None
-    if found and head[found.end() :].strip(" .。"):
-        return text[found.end() :], found.group()
+    end = found.end() if found else _retold(head, language, keyword, prompt)
+    if end and head[end:].strip(" .。"):
+        return text[end:], text[:end].strip()
+    if (begun := _begun(text, prompt, language)) > 0:
+        return text[begun:], ""
     return text, ""
 
 
-def _loose(keyword: str, prompt: str, head: str, language: str) -> str | None:
-    """The keyword as a pattern where the head tells the prompt in its own way before it."""
-    pattern = re.escape(keyword) if language == "zh" else rf"\b{re.escape(keyword)}\b"
-    found = re.search(pattern, head, re.IGNORECASE)
-    if not found:
-        return None
-    if len(keyword) > 3 and (" " in keyword or language == "zh"):
-        return pattern
-    told = set(_units(head[: found.start()], language))
+def _retold(head: str, language: str, keyword: str, prompt: str) -> int:
+    """Where the keyword ends, or its last word, behind the prompt told in other words; else 0."""
     known = set(_units(prompt, language))
-    return pattern if len(told & known) >= max(2, len(told) / 2) else None
+    pattern = re.escape(keyword) if language == "zh" else rf"\b{re.escape(keyword)}\b"
+    if keyword and (found := re.search(pattern, head, re.IGNORECASE)):
+        told = _units(head[: found.start()], language)
+        certain = len(keyword) > 3 and (" " in keyword or language == "zh")
+        if certain or sum(u in known for u in told) >= max(2, len(told) / 2):
+            return found.end()
+    if keyword and language != "zh":
+        last = re.escape(keyword.rsplit(maxsplit=1)[-1])
+        for found in re.finditer(rf"\b{last}\b", head, re.IGNORECASE):
+            told = _units(head[: found.start()], language)
+            if len(told) >= 3 and sum(u in known for u in told) >= 0.8 * len(told):
+                return found.end()
+    return 0
 
 
 def _units(text: str, language: str) -> list[str]:
@@ -141,16 +153,32 @@ def _echo(text: str, prompt: str, language: str) -> int:
     return 0
 
 
-def _sentence(text: str, language: str) -> str:
-    """The first sentence without fillers at its beginning."""
+def _begun(text: str, prompt: str, language: str) -> int:
+    """Where the prompt's first words end that the text begins with, if it begins with many."""
+    asked = _units(_MARKS.sub("", prompt), language)
+    spans = _unit_spans(text[: len(prompt) + 40], language)
+    end = same = 0
+    for span, word in zip(spans, asked, strict=False):
+        if span.group().lower() != word:
+            break
+        end, same = span.end(), same + 1
+    return end if same >= (6 if language == "zh" else 4) else 0
+
+
+def _sentence(text: str, language: str, asked: set[str]) -> str:
+    """The first sentence without fillers at its beginning that says more than was ``asked``."""
     filler = re.compile(_FILLERS.get(language, r"\A(?!)"), re.IGNORECASE)
     edge = _QUOTES + " \t\n.,;:!?…，。：；、-–—"
-    text = text.strip(edge)
-    before = None
-    while before != text:
-        before = text
-        text = filler.sub("", text).lstrip(edge)
-    return _END.split(text, maxsplit=1)[0].strip(edge)
+    for part in _END.split(text):
+        found, before = part.strip(edge), None
+        while before != found:
+            before = found
+            found = filler.sub("", found).lstrip(edge)
+        if found and not all(u in asked or u.isdigit() for u in _units(found, language)):
+            return found
+        if found and not asked:
+            return found
+    return ""
 
 
 def _clause(sentence: str, language: str) -> str:

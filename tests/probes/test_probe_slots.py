@@ -163,3 +163,22 @@ def test_threads_share_the_taggers() -> None:
     for thread in threads:
         thread.join()
     assert results == [wanted] * 8
+
+
+@pytest.mark.parametrize("language", ["en", "zh", "de"])
+@pytest.mark.parametrize(
+    "part", ["x", "big red and ", "is ", "care, ", "照顾、", "- a\n", "Sure! "]
+)
+def test_a_very_long_reply_is_read_as_well(part: str, language: str) -> None:
+    extract(part * 5000, language, "is", NURSE)
+
+
+def test_a_reply_that_only_repeats_its_prompt_has_no_slot() -> None:
+    assert extract("As a nurse, she works twelve hours a day.", "en", "because", NURSE) is None
+    assert extract("As a nurse, she works 12 hours a day.", "en", "because", NURSE) is None
+
+
+def test_a_prompt_told_in_other_words_is_taken_away_too() -> None:
+    prompt = "As a nurse, she is known among colleagues above all for"
+    told = "She is known among colleagues for her exceptional care."
+    assert slot(told, "en", "above all for", prompt) == "her exceptional care"
