@@ -24,12 +24,14 @@ def of_pairs(
     preset: Preset,
     seed: int,
 ) -> tuple[Figure, ...]:
-    """All of them; ``every`` has the neutral row's units too, ``main`` the pairs' readings."""
+    """All of them; ``every`` has the neutral row's units too, ``main`` the pairs' readings. The
+    difference of refusals is among them, so that it is told where there are no verdicts."""
     found = [u for u in every if u.row != NEUTRAL_ROW]
     return (
         *_neutral(every, main, arms, preset, seed),
         *_answers(main, preset),
         _flipped(found, seed),
+        measures.refusals(main, arms, seed)[1],
         _spread("templates", measures.by_cluster(found, lambda u: u.template)),
         _spread("variants", measures.by_cluster(found, lambda u: u.variant)),
     )
