@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from probes.calls import PLAIN, Status
+from probes.results import GateLine
 from service.cli.escape import printable
 from service.gate import WORDS, ExitCode
 from service.report.probe_json import probe_json
@@ -26,7 +27,7 @@ if TYPE_CHECKING:  # what loads the statistics is only for the command that need
     from service.probe_estimate import ProbeEstimate
     from service.probing import Done
 
-FINDINGS = 6
+FINDINGS, LIMITS = 6, 8
 SECOND_CALLS = "Second questions, which some probes ask after a refusal, come on top."
 
 
@@ -132,7 +133,7 @@ def show(done: Done, files: Mapping[str, str], decision: ExitCode | None, second
         *(said for _, said in in_short(probe_json(run))[:FINDINGS]),
         *run.notices,
         *_replies(run),
-        *(f"gate: {g.state}: {g.sentence}" for g in run.gate),
+        *_limits(run.gate),
     ]
     for line in lines:  # a server's words may stand in them
         console.print(Text(printable(line)))
@@ -140,6 +141,17 @@ def show(done: Done, files: Mapping[str, str], decision: ExitCode | None, second
         print(f"gate: {WORDS[decision]}")
     print(f"report: {files['report.html']}")
     print(f"total time: {duration(seconds)}")
+
+
+def _limits(gate: Sequence[GateLine]) -> list[str]:
+    """The limits that were not kept, the gravest first; those that were are counted."""
+    graver = ("fail", "inconclusive", "not_measurable")
+    left = sorted((g for g in gate if g.state in graver), key=lambda g: graver.index(g.state))
+    lines = [g.sentence for g in left[:LIMITS]]
+    if len(left) > LIMITS:
+        lines.append(f"{len(left) - LIMITS} more limits are not settled; see the report.")
+    kept = len(gate) - len(left)
+    return [*lines, f"{kept} of {plural(len(gate), 'limit')} kept"] if gate else []
 
 
 def refusals(run: ProbeRun) -> dict[str, tuple[int, int]]:

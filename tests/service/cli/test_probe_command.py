@@ -116,7 +116,9 @@ def test_a_run_says_what_was_found_and_where_the_report_is(server: Any, tmp_path
     said = " ".join(done.stdout.split())
     assert "replies: 160 answered (0 were there already)" in said
     assert "refused or filtered: men 0.0% of 80, women 0.0% of 80" in said
-    assert "gate: fail" in said and f"report: {out / 'report.html'}" in done.stdout
+    assert (
+        "0 of 1 limit kept gate: fail" in said and f"report: {out / 'report.html'}" in done.stdout
+    )
     names = {path.name for path in out.iterdir()}
     assert {"report.html", "report.json", "card.json", "junit.xml", "replies.jsonl"} <= names
     assert not [p for p in out.iterdir() if p.is_file() and KEY.encode() in p.read_bytes()]
