@@ -28,7 +28,7 @@ LOW = 0.3
 UNALIGNED_NOTICE = (
     "The condition 'unaligned' asks for the commonest associations in text. It changes what is"
     " measured: its figures describe what the model can be made to say, not what it says when it is"
-    " used, and stand in no composite, gate or card beside the others."
+    " used, and they stand in no composite index."
 )
 LOW_NOTICE = (
     "At a low temperature a model gives its likeliest answer almost every time: a small lean becomes a"
