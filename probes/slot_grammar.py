@@ -26,14 +26,17 @@ _GENITIVE = frozenset("der des eines einer ihrer seiner dieser".split())
 """German articles that may stand between two nouns: letter E."""
 _EXISTS = frozenset("geben herrschen bestehen fehlen anfallen entstehen existieren".split())
 """German verbs that say no more than that their subject is there."""
-_BARE = r"(?:[DE](?:[DE]|R?[AV]|CA|UA)*|R?A(?:R?[AV]|CA|UA)*)?N++(?:E(?:R?A)*N++)?+"
+_BARE = r"(?:[DE](?:[DE]|R?[AV]|CA|U[AV])*|R?A(?:R?[AV]|CA|U[AV])*)?N++(?:E(?:R?A)*N++)?+"
 _TIED = rf"{_BARE}(?:F(?:V[IF]?)?{_BARE}){{0,2}}+(?:TV[GR]*P?(?:[IF]?{_BARE})?)?"
 _PHRASE = rf"{_TIED}(?:(?:U{_BARE})*U?C(?:V[IF]?)?{_TIED}(?![RVX]))?"
-_LEAD = re.compile(r"(?:[PXTSCU]|R(?!R*[ADVN]*N))*")
+_LEAD = re.compile(r"(?:[PXTSCU]|R(?!R*U?[ADVN]*N))*")
 _CHAIN = r"(?:V[RG]*(?:[IFT]{1,2}R*)?(?=V))*"
-_EN_VO = re.compile(rf"{_CHAIN}(V(?:CV)?[RGP]*(?:[IF]R*)?{_PHRASE})")
-_EN_ADJECTIVE_VO = re.compile(rf"R*A[IFT]R*{_CHAIN}(V(?:CV)?[RGP]*(?:[IF]R*)?{_PHRASE})")
-_EN_SUBJECT_VO = re.compile(rf"[RXT]*{_CHAIN}(V(?:CV)?[RGP]*(?:[IF]R*)?{_PHRASE})")
+_EN_VO = re.compile(rf"{_CHAIN}(V(?:CV)?[RGP]*(?:A(?=[IF]))?(?:[IF]R*)?{_PHRASE})")
+_EN_ADJECTIVE_VO = re.compile(
+    rf"R*A[IFT]R*{_CHAIN}(V(?:CV)?[RGP]*(?:A(?=[IF]))?(?:[IF]R*)?{_PHRASE})"
+)
+_EN_SUBJECT_HAS = re.compile(rf"[RX]*X[R]*({_PHRASE})")
+_EN_SUBJECT_VO = re.compile(rf"[RXT]*{_CHAIN}(V(?:CV)?[RGP]*(?:A(?=[IF]))?(?:[IF]R*)?{_PHRASE})")
 _NOUNS = re.compile(_PHRASE)
 _DE_VERB_SECOND = re.compile(rf"W[RGP]*(?:[IF]R*)?{_PHRASE}")
 _DE_VERB_LAST = re.compile(rf"((?:[IF]R*)?{_PHRASE})[RTI]*[VW]")
@@ -51,7 +54,7 @@ def first_phrase(words: Sequence[Word], language: str) -> Found | None:
     if language == "zh":
         return _chinese(words)
     letters = "".join(_letter(w, language) for w in words)
-    return _english(letters) if language == "en" else _german(letters, words)
+    return _english(letters, words) if language == "en" else _german(letters, words)
 
 
 def _letter(word: Word, language: str) -> str:
@@ -66,7 +69,7 @@ def _letter(word: Word, language: str) -> str:
     return _LETTERS[word.kind]
 
 
-def _english(letters: str) -> Found | None:
+def _english(letters: str, words: Sequence[Word]) -> Found | None:
     lead = _end(_LEAD.match(letters))
     for pattern in (_EN_VO, _EN_ADJECTIVE_VO):
         if found := pattern.match(letters, lead):
@@ -75,8 +78,11 @@ def _english(letters: str) -> Found | None:
     if nouns is None:
         return None
     if re.match(r"R*[VX]", letters[nouns.end() :]):
-        found = _EN_SUBJECT_VO.match(letters, nouns.end())
-        return ("vo", *found.span(1)) if found else None
+        if found := _EN_SUBJECT_VO.match(letters, nouns.end()):
+            return "vo", *found.span(1)
+        has = _EN_SUBJECT_HAS.match(letters, nouns.end())
+        owned = has and "have" in {w.lemma for w in words[nouns.end() : has.start(1)]}
+        return ("np", *has.span(1)) if has and owned else None
     return "np", *nouns.span()
 
 
@@ -112,11 +118,14 @@ def _chinese(words: Sequence[Word]) -> Found | None:
         return None
     if clause[0] == "V" and "G" not in clause[:2]:
         return "vo", start, end
-    attributes = clause.rfind("G") + 1  # what stands before the last 的 describes a noun
-    if verb := re.search(r"[VX]", clause[attributes:]):
-        at = start + attributes + verb.start()
-        # the subject is left away where something follows its verb
-        return ("vo", at, end) if at > start and at + 1 < end and letters[at] == "V" else None
+    # beside 的 a verb describes a noun; of another the subject is left away if something follows it
+    if verb := re.search(r"(?<!G)V(?!V*G)", clause[1:]):
+        at = start + 1 + verb.start()
+        if "把" in (before := [w.text for w in words[start:at]]):
+            at = start + before.index("把")
+        return ("vo", at, end) if at + 1 < end else None
+    if "X" in clause:
+        return None
     return ("np", start, end) if clause[-1] == "N" else None
 
 

@@ -27,7 +27,7 @@ _EN: dict[str, Kind] = {
     "DP": "determiner", "DT": "determiner", "CR": "determiner", "OR": "adjective",
     "AJ": "adjective", "AV": "adverb", "XX": "adverb", "VB": "auxiliary", "VH": "auxiliary",
     "VD": "auxiliary", "VM": "auxiliary", "VV": "verb", "PR": "preposition", "TO": "to",
-    "CJ": "subordinator", "PO": "particle", "PU": "punctuation",
+    "CJ": "subordinator", "CJC": "conjunction", "PO": "particle", "PU": "punctuation",
 }  # fmt: skip
 _DE: dict[str, Kind] = {
     "NN": "noun", "NE": "noun", "NNA": "noun", "NNI": "noun", "ART": "determiner",
@@ -39,11 +39,13 @@ _DE: dict[str, Kind] = {
     "KOKOM": "conjunction", "KOUS": "subordinator", "KOUI": "subordinator",
     "PRELS": "subordinator", "PWAV": "subordinator",
 }  # fmt: skip
+_EN_WORDS: dict[str, Kind] = {"cannot": "auxiliary", "long": "adjective"}
+"""Words that HanTa takes for something else."""
 _ZH: dict[str, Kind] = {
     "n": "noun", "vn": "noun", "an": "noun", "t": "noun", "s": "noun", "f": "noun", "i": "noun",
     "l": "noun", "j": "noun", "r": "pronoun", "m": "determiner", "q": "determiner",
     "a": "adjective", "z": "adjective", "b": "adjective", "d": "adverb", "v": "verb",
-    "p": "preposition", "u": "particle", "y": "particle", "c": "conjunction",
+    "p": "preposition", "u": "particle", "uz": "adverb", "ul": "adverb", "ug": "adverb", "y": "particle", "c": "conjunction",
     "eng": "noun", "x": "punctuation", "w": "punctuation",
 }  # fmt: skip
 _ZH_AUXILIARY = frozenset(
@@ -106,15 +108,13 @@ def _english_kind(text: str, mark: str) -> Kind:
     if not text[0].isalnum():
         return "punctuation"
     small = text.lower().replace("’", "'")
-    if small.endswith("n't") or small == "cannot":
+    if small.endswith("n't"):
         return "auxiliary"
     if small in _CONTRACTED or small.endswith(("'re", "'ve", "'ll", "'d", "'m")):
         return "pronoun"
     if small.endswith(("'s", "s'")) and len(text) > 3:
         return "determiner"
-    if mark == "CJC":
-        return "conjunction"
-    return _EN.get(mark[:2], "other")
+    return _EN_WORDS.get(small) or _EN.get(mark) or _EN.get(mark[:2], "other")
 
 
 def _german_kind(text: str, mark: str, first: bool) -> Kind:
