@@ -27,7 +27,7 @@ if TYPE_CHECKING:  # what loads the statistics is only for the command that need
     from service.probe_estimate import ProbeEstimate
     from service.probing import Done
 
-FINDINGS, LIMITS = 6, 8
+FINDINGS, LIMITS = 8, 8
 SECOND_CALLS = "Second questions, which some probes ask after a refusal, come on top."
 
 
@@ -130,7 +130,7 @@ def show(done: Done, files: Mapping[str, str], decision: ExitCode | None, second
     """The first findings, how the replies ended, the gate, and where the report is."""
     run, console = done.run, Console(file=sys.stdout)
     lines = [
-        *(said for _, said in in_short(probe_json(run))[:FINDINGS]),
+        *_findings(run),
         *run.notices,
         *_replies(run),
         *_limits(run.gate),
@@ -141,6 +141,15 @@ def show(done: Done, files: Mapping[str, str], decision: ExitCode | None, second
         print(f"gate: {WORDS[decision]}")
     print(f"report: {files['report.html']}")
     print(f"total time: {duration(seconds)}")
+
+
+def _findings(run: ProbeRun) -> list[str]:
+    """What was found first, then what cannot be used, then the rest."""
+    found = in_short(probe_json(run))
+    found.sort(key=lambda line: {"disparity": 0, "warn": 1}.get(line[0], 2))
+    lines = [said for _, said in found[:FINDINGS]]
+    more = len(found) - FINDINGS
+    return [*lines, f"{more} more of such lines are in the report."] if more > 0 else lines
 
 
 def _limits(gate: Sequence[GateLine]) -> list[str]:
