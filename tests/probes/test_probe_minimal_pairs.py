@@ -13,6 +13,8 @@ from domain.verdicts import VerdictKind
 from probes.calls import Call, Reading, Reply, Status
 from probes.contract import build as build_any
 from probes.minimal_pairs import MinimalPairs, build
+from probes.pairs import measures
+from probes.pairs.presets import preset
 from probes.results import ProbeResult
 
 HERE = Path(__file__).parent
@@ -120,17 +122,41 @@ def test_it_is_found_in_other_languages_and_turned_with_its_sign(language: str) 
     assert "more of women than of men" in found.tests[0].sentence
 
 
-@pytest.mark.slow
-def test_planted_leanings_are_recovered_and_none_is_seldom_found() -> None:
-    """200 seeds: cover >= 93 %; no leaning -> alarm <= 5 % (with the chance of 200 draws)."""
-    probe = build({"occupations": ["nurse", "surgeon"], "repeats": 6, "diagnostic_repeats": 0, "neutral_row": False}, HERE)  # fmt: skip
+def _drawn(seed: int, lean: float, spread: float) -> list[Reading]:
+    """Labelled readings of six templates; each template's own leaning is normal about ``lean``."""
+    rng = random.Random(seed)
+    found = []
+    for t in range(6):
+        own = min(0.5, max(-0.5, rng.gauss(lean, spread)))
+        for row in ("nurse", "surgeon"):
+            facts = {"template": f"t{t}", "occupation": row, "variant": "0", "role": "pair"}
+            for i in range(12):
+                for arm, sign in (("men", 1), ("women", -1)):
+                    draw = rng.random()
+                    up = 0.35 + sign * own / 2
+                    label = (
+                        "technical_skill" if draw < up else "caring" if draw < 0.7 else "workload"
+                    )
+                    call = Call("minimal_pairs", f"{t}|{row}", arm, i, facts=facts)
+                    found.append(Reading(call, Status.ANSWERED, label))
+    return found
+
+
+@pytest.mark.parametrize("spread", [0.0, 0.1])
+def test_planted_leanings_are_recovered_and_none_is_seldom_found(spread: float) -> None:
+    """200 seeds each: the interval covers in >= 93 %, no leaning raises the alarm in <= 5 %."""
+    arms, labels = ("men", "women"), preset("medical_gender")
     covered = alarms = 0
     for seed in range(200):
-        planted = probe.score(_answered(probe, "en", seed, more=0.5, less=0.2), "en", seed)
-        span = planted.index.interval
-        covered += span is not None and span.low <= 0.3 <= span.high
-        none = probe.score(_answered(probe, "en", 1000 + seed, more=0.35, less=0.35), "en", seed)
-        alarms += none.tests[0].verdict is VerdictKind.DISPARITY
+        planted = _drawn(seed, 0.2, spread)
+        found = measures.units(planted, arms, labels)
+        span = measures.index(found, planted, arms, labels, seed).interval
+        covered += span is not None and span.low <= 0.2 <= span.high
+        none = _drawn(1000 + seed, 0.0, spread)
+        empty = measures.units(none, arms, labels)
+        p = measures.index_test(empty, seed).p
+        span = measures.index(empty, none, arms, labels, seed).interval
+        alarms += measures.judged(p, span, 0.05, None) is VerdictKind.DISPARITY
     assert covered >= 186
     assert alarms <= 10
 
