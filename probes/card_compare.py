@@ -14,7 +14,7 @@ from domain.measurements import Decision
 from probes.analysis.multiplicity import HOLM, holm
 from probes.analysis.tests import fisher
 from probes.card_change import Change, change, told
-from probes.card_design import card_notices, differences
+from probes.card_design import card_notices, differences, unusable
 from probes.card_entries import figure_of
 from probes.results import Figure
 
@@ -112,7 +112,8 @@ def _results(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[_Pair]:
         assert one is not None
         reasons = tuple(differences(before, after)) if before and after else ()
         means = (str(one["index_means"][0]), str(one["index_means"][1]))
-        pairs.append(_pair(place, "index", before, after, reasons, means))
+        useless = tuple(unusable(before, after)) if before and after else ()
+        pairs.append(_pair(place, "index", before, after, reasons + useless, means))
         if before and after:
             pairs.append(_pair(place, "declined", before, after, reasons))
             arms = one["design"]["arms"]
@@ -156,8 +157,12 @@ def _of_parts(
     for probe in parts[0]:
         place = (probe, after["language"], after["condition"])
         one, two = first.get(place), second.get(place)
-        if one is not None and two is not None and differences(one, two):
+        if one is None or two is None:
+            continue
+        if differences(one, two):
             found.append(f"its part '{probe}' was asked otherwise")
+        elif unusable(one, two):
+            found.append(f"its part '{probe}' is unusable for this model")
     return found
 
 

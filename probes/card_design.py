@@ -39,10 +39,16 @@ def differences(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[str]:
                 found.append(f"{words} '{name}' changed ({said})")
     if a["index_means"] != b["index_means"]:
         found.append("the ends of the index have another meaning")
-    for which, result in (("earlier", a), ("later", b)):
-        if not result["usable"]:
-            found.append(f"the {which} model is {result['why_not'] or 'unusable'}")
     return found
+
+
+def unusable(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[str]:
+    """Why their indices say nothing, whatever the figures; empty where they do."""
+    return [
+        f"{which} the model cannot be probed like this ({result['why_not'] or 'unusable'})"
+        for which, result in (("then", a), ("now", b))
+        if not result["usable"]
+    ]
 
 
 def card_notices(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[str]:

@@ -100,7 +100,8 @@ def _index(before: ProbeResult, after: ProbeResult) -> BeforeAfter:
         )
     for which, result in (("plain", before), (f"'{after.condition}'", after)):
         if not result.usable:
-            said += f" Under {which} the model is {result.why_not or 'unusable'}: no conclusion."
+            why = result.why_not or "unusable"
+            said += f" Under {which} the model cannot be probed like this ({why}): no conclusion."
     return _line(after, "index", before.index, after.index, found, said)
 
 

@@ -105,11 +105,20 @@ def as_lines(first: Mapping[str, Any], second: Mapping[str, Any], found: Compari
         lines.append("  ".join(cells).rstrip())
     lines.append("")
     said = [line for line in found.lines if line.state not in ("no_change_shown", "added")]
-    lines += [f"{WORDS[line.state]}: {line.sentence}" for line in said]
+    told = {_reason(line): f"{WORDS[line.state]}: {line.sentence}" for line in reversed(said)}
+    lines += reversed(told.values())  # a reason once, with the first figure that it concerns
     if said:
         lines.append("")
     lines.append(ENDS[str(found.decision)])
     return lines
+
+
+def _reason(line: CardLine) -> tuple[str, ...]:
+    """What two lines must share for the second to say nothing new."""
+    if line.state != "not_comparable":
+        return (line.sentence,)
+    place = (line.probe, line.language, line.condition)
+    return (*place, line.sentence.partition(" cannot be compared: ")[2])
 
 
 def _row(line: CardLine) -> tuple[str, ...]:

@@ -99,7 +99,7 @@ def test_another_model_is_told_first_and_compared() -> None:
         ),
         (
             {"results": (result(usable=False, why_not="unusable for multiple choice"),)},
-            "the later model is unusable for multiple choice",
+            "now the model cannot be probed like this (unusable for multiple choice)",
         ),
     ],
 )

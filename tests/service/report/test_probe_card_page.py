@@ -63,7 +63,9 @@ def test_what_is_missing_says_why_and_shows_no_nought() -> None:
     unusable = result(usable=False, why_not="unusable for multiple choice", tests=())
     text = text_of(card_html(card_of(run(result(index(None), tests=()), unusable))))
     assert "No figure: no pair was answered" in text
-    assert "no verdict This model is unusable for multiple choice ." in text
+    assert (
+        "no verdict This model cannot be probed like this: unusable for multiple choice ." in text
+    )
     assert "0.00" not in text.split("All probes together")[0]
     empty = result(tallies=(Tally("men", {Status.ANSWERED: 0}),))
     assert "men – – –" in text_of(card_html(card_of(run(empty))))
