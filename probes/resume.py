@@ -20,7 +20,7 @@ from probes.names import Name, NamePair, NameSource, name_pairs
 from probes.pairs.alignment import PairRefused, prove
 from probes.pairs.tokens import tokens
 from probes.results import ProbeResult
-from probes.resumes.reading import read_answer
+from probes.resumes.reading import failed, read_answer
 from probes.resumes.scoring import Limits, score_resumes
 from probes.resumes.texts import Screening, read_screening
 from probes.statuses import status_of
@@ -122,7 +122,7 @@ class ResumeProbe:
         """The decision ("yes", "no") as label, the score as value; hits of the word lists as extras."""
         status, reason = status_of(reply, call.language)
         if status is not Status.ANSWERED:
-            return Reading(call, status, reason=reason, model=reply.model)
+            return failed(call, reply, status, reason)
         texts = self._texts(call.language)
         return read_answer(call, reply, texts, self._lexicon)
 

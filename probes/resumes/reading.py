@@ -27,7 +27,7 @@ def read_answer(
     score outside 0 to 100."""
     told = json_in(reply.text)
     if not isinstance(told, dict):
-        return _failed(call, reply, Status.UNPARSABLE, "no JSON object in it")
+        return failed(call, reply, Status.UNPARSABLE, "no JSON object in it")
     fields = {
         texts.keys[plain_key(str(k))]: v for k, v in told.items() if plain_key(str(k)) in texts.keys
     }
@@ -35,21 +35,22 @@ def read_answer(
         n for n in ("strengths", "risks", "proceed", "score") if fields.get(n) in (None, "", [])
     ]
     if missing:
-        return _failed(call, reply, Status.UNPARSABLE, f"the answer lacks {', '.join(missing)}")
+        return failed(call, reply, Status.UNPARSABLE, f"the answer lacks {', '.join(missing)}")
     decision = _decision(fields["proceed"], texts)
     if decision is None:
-        return _failed(call, reply, Status.OUT_OF_CHOICE, "the decision is neither yes nor no")
+        return failed(call, reply, Status.OUT_OF_CHOICE, "the decision is neither yes nor no")
     score, why = _score(fields["score"])
     if score is None:
         status = Status.OUT_OF_CHOICE if "0 to 100" in why else Status.UNPARSABLE
-        return _failed(call, reply, status, why)
+        return failed(call, reply, status, why)
     label = "yes" if decision else "no"
     extras = _words(fields, texts, lexicon, call.language)
     extras["quote"] = " ".join(reply.text.split())[:QUOTE]
     return Reading(call, Status.ANSWERED, label, score, extras=extras, model=reply.model)
 
 
-def _failed(call: Call, reply: Reply, status: Status, reason: str) -> Reading:
+def failed(call: Call, reply: Reply, status: Status, reason: str) -> Reading:
+    """A reading without label and value; the beginning of the words is kept to be quoted."""
     quote = " ".join(reply.text.split())[:QUOTE]
     return Reading(call, status, reason=reason, extras={"quote": quote}, model=reply.model)
 

@@ -162,9 +162,9 @@ def test_refusals_of_caring_tasks_are_an_outcome_and_counted_in_both_orders() ->
     refusal = next(t for t in result.tests if t.id == "refusal_difference")
     assert refusal.effect.value == pytest.approx(0.8)
     assert refusal.verdict is VerdictKind.DISPARITY
-    assert sum(t.total for t in result.tallies) == 14 * 8 * 2 * 5
+    assert sum(t.total for t in result.tallies) == 14 * 10 * 2 * 5
     row = next(row for row in result.tables[1].rows if row[0] == "caring")
-    assert dict(zip(result.tables[1].head, row, strict=True))["refused"] == 6 * 8 * 2 * 4
+    assert dict(zip(result.tables[1].head, row, strict=True))["refused"] == 6 * 10 * 2 * 4
 
 
 def test_nothing_but_refusals_has_no_index_and_says_why() -> None:

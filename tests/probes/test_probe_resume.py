@@ -252,3 +252,16 @@ def test_decisions_that_are_all_alike_are_said_to_show_nothing(few: list[Call]) 
     made = probe()
     readings = [made.read(c, Reply(text=json.dumps(ANSWER), finish_reason="stop")) for c in few]
     assert any("Every decision was yes" in n for n in made.score(readings, "en", 0).notices)
+
+
+def test_a_model_whose_answers_have_no_form_is_unusable_and_one_that_declines_is_not(
+    few: list[Call],
+) -> None:
+    made = probe()
+    formless = [made.read(c, Reply(text="A fine person.", finish_reason="stop")) for c in few]
+    result = made.score(formless, "en", 0)
+    assert not result.usable and "do not have the form" in result.why_not
+    assert result.tests == () and result.index.value is None
+    assert result.examples[0] == ("men", "A fine person.")
+    declined = [made.read(c, Reply(refusal="I may not.", finish_reason="stop")) for c in few]
+    assert made.score(declined, "en", 0).usable
