@@ -144,21 +144,21 @@ def _drawn(seed: int, lean: float, spread: float) -> list[Reading]:
 
 @pytest.mark.parametrize("spread", [0.0, 0.1])
 def test_planted_leanings_are_recovered_and_none_is_seldom_found(spread: float) -> None:
-    """200 seeds each: the interval covers in >= 93 %, no leaning raises the alarm in <= 5 %."""
+    """The interval covers in >= 93 % of 600 seeds (95 % in 2,500), no leaning raises the alarm in <= 5 %."""
     arms, labels = ("men", "women"), preset("medical_gender")
     covered = alarms = 0
-    for seed in range(200):
+    for seed in range(600):
         planted = _drawn(seed, 0.2, spread)
         found = measures.units(planted, arms, labels)
         span = measures.index(found, planted, arms, labels, seed).interval
         covered += span is not None and span.low <= 0.2 <= span.high
-        none = _drawn(1000 + seed, 0.0, spread)
+        none = _drawn(5000 + seed, 0.0, spread)
         empty = measures.units(none, arms, labels)
         p = measures.index_test(empty, seed).p
         span = measures.index(empty, none, arms, labels, seed).interval
         alarms += measures.judged(p, span, 0.05, None) is VerdictKind.DISPARITY
-    assert covered >= 186
-    assert alarms <= 10
+    assert covered >= 0.93 * 600
+    assert alarms <= 0.05 * 600
 
 
 def test_the_map_has_every_row_and_label_and_flags_rare_cells() -> None:
