@@ -6,7 +6,8 @@ process of its own that parses nothing but the length, so that the client is wha
 wall_ms          wall time of ``ask_all`` / calls, median of the rounds
 bare_ms          the same requests as ready bytes over 64 raw connections, answers parsed as JSON, / calls
 overhead_ms      wall_ms - bare_ms: what building, sending, reading, checking and keeping a call costs
-cpu_ms           processor time of the client's process / calls
+cpu_ms           processor time of the client's process / calls: on a busy machine (see load_1min beside
+                 cores) this is the figure that still means the client
 overhead_memory_ms  the same with replies kept in memory only: the difference is the journal's part
 rss_mb_*         resident memory before the first round, its peak over all, and after each round
 
@@ -198,6 +199,8 @@ def measure(port: int, folder: Path) -> dict[str, float]:
         "overhead_ms": round(each(walls) - each(bares), 3),
         "overhead_memory_ms": round(each(memory) - each(bares), 3),
         "cpu_ms": each(cpus),
+        "load_1min": round(os.getloadavg()[0], 1),
+        "cores": os.cpu_count() or 0,
         "rss_mb_start": start,
         "rss_mb_peak": round(max(peaks), 1),
         **{f"rss_mb_after_{n}": mb for n, mb in enumerate(after, 1)},

@@ -44,44 +44,17 @@ def serve(who: Personality, *, key: str = KEY, slow_s: float = 1.0, port: int = 
 def with_personality(desk: Desk, who: Personality) -> Starlette:
     """The server with the character ``who``."""
 
-    def answer(request: Request, chat: bool) -> Response:
-        presented = request.headers.get("api-key") if who.key_by_header else None
-        if not (desk.has_bearer(request) or (presented and desk.has_key(presented))):
-            return _told(
-                error(401, _unauthorised(request), "invalid_request_error", "invalid_api_key")
-            )
-        if not chat and not who.completions:
-            return _told(error(404, "Not Found", "invalid_request_error", None))
-        seen = seen_of(request)
-        told = seen.json()
-        number, repeat = who.request(repr(_words(told)))
-        try:
-            order = read_order(told, chat, who, number)
-        except Rejected as wrong:
-            return _told(wrong.error)
-        behaviour = desk.turn(None)
-        if seen.played == "ok" and (drawn := who.fault(order.text, repeat)):
-            behaviour = seen.played = drawn
-        if behaviour in ERRORS:
-            return _told(ERRORS[behaviour])
-        common = desk.common(behaviour)
-        return common or JSONResponse(_Answer(who, order, number, repeat, behaviour).body())
-
     async def chat(request: Request) -> Response:
-        return answer(request, True)
+        return _turned_away(desk, who, request) or _answered(desk, who, request, chat=True)
 
     async def completions(request: Request) -> Response:
-        return answer(request, False)
+        if not who.completions:
+            return _told(error(404, "Not Found", "invalid_request_error", None))
+        return _turned_away(desk, who, request) or _answered(desk, who, request, chat=False)
 
     async def models(request: Request) -> Response:
-        if not desk.has_bearer(request):
-            return _told(
-                error(401, _unauthorised(request), "invalid_request_error", "invalid_api_key")
-            )
-        names = [name or "fake" for name in who.models]
-        return JSONResponse(
-            {"object": "list", "data": [{"id": n, "object": "model"} for n in names]}
-        )
+        listed = [{"id": name or "fake", "object": "model"} for name in who.models]
+        return _turned_away(desk, who, request) or JSONResponse({"object": "list", "data": listed})
 
     return Starlette(
         routes=[
@@ -90,6 +63,30 @@ def with_personality(desk: Desk, who: Personality) -> Starlette:
             Route("/v1/models", models, methods=["GET"]),
         ]
     )
+
+
+def _turned_away(desk: Desk, who: Personality, request: Request) -> Response | None:
+    presented = request.headers.get("api-key") if who.key_by_header else None
+    if desk.has_bearer(request) or (presented and desk.has_key(presented)):
+        return None
+    return _told(error(401, _unauthorised(request), "invalid_request_error", "invalid_api_key"))
+
+
+def _answered(desk: Desk, who: Personality, request: Request, *, chat: bool) -> Response:
+    seen = seen_of(request)
+    told = seen.json()
+    number, repeat = who.request(repr(_words(told)))
+    try:
+        order = read_order(told, chat, who, number)
+    except Rejected as wrong:
+        return _told(wrong.error)
+    behaviour = desk.turn(None)
+    if seen.played == "ok" and (drawn := who.fault(order.text, repeat)):
+        behaviour = seen.played = drawn
+    if behaviour in ERRORS:
+        return _told(ERRORS[behaviour])
+    common = desk.common(behaviour)
+    return common or JSONResponse(_Answer(who, order, number, repeat, behaviour).body())
 
 
 class _Module:
