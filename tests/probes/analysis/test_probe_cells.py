@@ -130,14 +130,16 @@ def world(seed: int, planted: float) -> list[Draw]:
 def test_a_planted_difference_is_covered_and_no_difference_rarely_alarms() -> None:
     rounds, hits, alarms = 200, 0, 0
     for seed in range(rounds):
-        found = build_cells(world(seed, 0.25), ARMS, ["nurse", "welder"], LABELS, seed)
+        found = build_cells(world(seed, 0.25), ARMS, ["nurse"], LABELS, seed)
         span = cell(found, "nurse", "care").delta_interval
         assert span is not None
         hits += span.low <= 0.25 <= span.high
+        if seed % 2:
+            continue
         none = build_cells(world(10_000 + seed, 0.0), ARMS, ["nurse", "welder"], LABELS, seed)
         alarms += any(c.p_adjusted is not None and c.p_adjusted <= 0.05 for c in none.cells)
     assert hits / rounds >= 0.93, hits / rounds
-    assert alarms / rounds <= 0.05, alarms / rounds
+    assert alarms / (rounds / 2) <= 0.05, alarms
 
 
 def test_template_differences_have_a_unit_for_each_row_and_template() -> None:

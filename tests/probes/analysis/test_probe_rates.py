@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 from probes.analysis import rates
 from probes.results import Interval
@@ -103,9 +104,17 @@ def test_no_difference_at_all_shows_a_bbs_of_0_047_at_n_50() -> None:
 
 
 def test_the_expected_bbs_of_large_arms_follows_the_folded_normal() -> None:
-    big = rates.expected_bbs_without_difference(0.1, 5000)
-    assert big == pytest.approx(math.sqrt(2 * 0.09 / 5000) * math.sqrt(2 / math.pi), rel=1e-6)
-    assert rates.expected_bbs_without_difference(0.1, 5000, 5000) == big
+    for n, near in ((9_000, 1e-3), (50_000, 1e-9)):
+        big = rates.expected_bbs_without_difference(0.1, n)
+        assert big == pytest.approx(math.sqrt(2 * 0.09 / n) * math.sqrt(2 / math.pi), rel=near)
+        assert rates.expected_bbs_without_difference(0.1, n, n) == big
+
+
+def test_the_expected_bbs_of_small_arms_is_the_sum_over_all_outcomes() -> None:
+    a, b = stats.binom.pmf(np.arange(8), 7, 0.3), stats.binom.pmf(np.arange(13), 12, 0.3)
+    gaps = np.abs(np.arange(8)[:, None] / 7 - np.arange(13) / 12)
+    expected = float((np.outer(a, b) * gaps).sum())
+    assert rates.expected_bbs_without_difference(0.3, 7, 12) == pytest.approx(expected)
 
 
 def test_a_small_denominator_above_zero_has_no_ratio_either() -> None:
