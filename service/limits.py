@@ -92,6 +92,8 @@ class Limits:
     stream_poll_s: float = 1.0
     max_streams: int = 32
     """Connections that listen to events at a time."""
+    max_probe_calls: int = 100_000
+    """Calls that one plan of text probes may ask."""
     poll_after_s: int = 2
     """``Retry-After`` of a run just begun."""
 

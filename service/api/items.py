@@ -11,7 +11,7 @@ from adapters.codec import media_type_of
 from domain.measurements import Outcome
 from service.api.conditional import has_already, not_modified, strong_tag
 from service.api.context import ContextOf
-from service.api.own_runs import Reader, RunId, RunToRead
+from service.api.own_runs import AuditToRead, Reader, RunId
 from service.api.paging import Cursors, CursorText, PageSize, cut, link_next
 from service.api.problem_kinds import kind
 from service.api.problems import Problem, problems
@@ -137,7 +137,7 @@ def list_run_items(
     request: Request,
     response: Response,
     run_id: RunId,
-    _job: RunToRead,
+    _job: AuditToRead,
     context: ContextOf,
     *,
     state: State = None,
@@ -171,7 +171,9 @@ def _item(run_id: str, row: Row) -> dict[str, Any]:
     response_model=ItemDetail,
     responses=problems(401, 403, 404, 422, 503),
 )
-def get_run_item(run_id: RunId, item_id: ItemId, _job: RunToRead, context: ContextOf) -> ItemDetail:
+def get_run_item(
+    run_id: RunId, item_id: ItemId, _job: AuditToRead, context: ContextOf
+) -> ItemDetail:
     """Figures that could not be taken are null with their reason."""
     readings = Readings(context.database, run_id)
     row = _known_item(readings, run_id, item_id)
@@ -214,7 +216,7 @@ def get_run_picture(
     run_id: RunId,
     item_id: ItemId,
     which: Which,
-    _job: RunToRead,
+    _job: AuditToRead,
     caller: Reader,
     context: ContextOf,
 ) -> Response:

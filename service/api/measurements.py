@@ -16,7 +16,7 @@ from domain.measurements import Outcome
 from domain.plan import AuditPlan
 from service.api.accepting import best_of
 from service.api.context import Context, ContextOf
-from service.api.own_runs import RunId, RunToRead
+from service.api.own_runs import AuditToRead, RunId
 from service.api.paging import Cursors, CursorText, PageSize, cut, link_next
 from service.api.problems import problems
 from service.engine.materialise import BASE, file_name
@@ -100,7 +100,7 @@ def list_measurements(
     request: Request,
     response: Response,
     run_id: RunId,
-    job: RunToRead,
+    job: AuditToRead,
     context: ContextOf,
     *,
     tool: ToolName = None,

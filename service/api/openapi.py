@@ -28,6 +28,7 @@ TAGS = [
     {"name": "gate", "description": "One edited picture, one decision."},
     {"name": "batches", "description": "Portraits to be audited with."},
     {"name": "runs", "description": "Audits: started, followed, read."},
+    {"name": "probes", "description": "Text probes of language models."},
     {"name": "tools", "description": "What can be audited here."},
     {"name": "access", "description": "Who did what, for administrators."},
     {"name": "health", "description": "For those who run the service."},

@@ -10,7 +10,7 @@ from service.api.context import ContextOf
 from service.api.problem_kinds import kind
 from service.api.problems import Problem
 from service.api.security import Caller, needs
-from service.store.jobs import DONE, OVER, Jobs, Row
+from service.store.jobs import AUDIT, DONE, OVER, Jobs, Row
 
 kind(
     "run-not-finished",
@@ -55,7 +55,16 @@ def _own(run_id: str, context: ContextOf, caller: Caller) -> dict[str, Any]:
     return dict(job)
 
 
+def _audit_to_read(job: Annotated[dict[str, Any], Depends(_run_to_read)]) -> dict[str, Any]:
+    """A run of text probes has no pictures, and so no items, measurements or verdicts by group."""
+    if job["kind"] != AUDIT:
+        said = f"run {job['run_id']} is one of text probes: what it found is in its /report"
+        raise Problem(404, "not-found", said)
+    return job
+
+
 RunToRead = Annotated[dict[str, Any], Depends(_run_to_read)]
+AuditToRead = Annotated[dict[str, Any], Depends(_audit_to_read)]
 RunToChange = Annotated[dict[str, Any], Depends(_run_to_change)]
 
 

@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field
 from service.api.accepting import best_of
 from service.api.conditional import has_already, not_modified, strong_tag
 from service.api.context import Context, ContextOf
-from service.api.own_runs import Reader, RunId, RunToRead, need_done
+from service.api.own_runs import AuditToRead, Reader, RunId, RunToRead, need_done
 from service.api.problem_kinds import kind
 from service.api.problems import Problem, problems
 from service.api.security import Caller
@@ -104,7 +104,7 @@ def get_report(
     response_model=Verdicts,
     responses=problems(401, 403, 404, 409, 410, 422, 503),
 )
-def get_verdicts(run_id: RunId, job: RunToRead, caller: Reader, context: ContextOf) -> Verdicts:
+def get_verdicts(run_id: RunId, job: AuditToRead, caller: Reader, context: ContextOf) -> Verdicts:
     """Each names the groups, the effect with its interval, and how many people it rests on."""
     need_done(job, context.limits.poll_after_s)
     content = Artefacts(context.database, context.blobs).read(run_id, "report.json")

@@ -84,7 +84,7 @@ def plan_in(body: RunRequest, most: int) -> str:
         )
     except LikenessError as error:
         pointer = "#/preset" if body.preset is not None else "#/plan"
-        raise _mistakes([str(error)], pointer) from None
+        raise mistakes([str(error)], pointer) from None
     if len(text.encode("utf-8", "replace")) > most:
         raise Problem(413, "too-large", f"the plan is larger than {most} bytes", limit=most)
     return text
@@ -95,7 +95,7 @@ def checked(
 ) -> LoadedPlan:
     """The plan, found to be one that can be run over this batch. Raises Problem."""
     if body.webhook_url is not None:
-        _check_webhook(body.webhook_url, context.server.fetch_allow)
+        check_webhook(body.webhook_url, context.server.fetch_allow)
     row = batch(context.database, body.batch_id)
     if row is None or not caller.owns(row["owner"]):
         raise Problem(404, "not-found", f"there is no batch {body.batch_id}")
@@ -109,7 +109,7 @@ def checked(
         loaded = materialise.check(text, items, offers)
         _try_settings(loaded, offers)
     except (PlanError, ManifestError) as error:
-        raise _mistakes(str(error).splitlines(), "#/plan") from None
+        raise mistakes(str(error).splitlines(), "#/plan") from None
     return loaded
 
 
@@ -127,14 +127,16 @@ def _try_settings(loaded: LoadedPlan, offers: Offers) -> None:
             raise PlanError(f"{PLAN}: tool '{tool.label}': {said}") from None
 
 
-def _check_webhook(url: str, allowed: Collection[str]) -> None:
+def check_webhook(url: str, allowed: Collection[str]) -> None:
+    """Pass an address that may be told of a run's end. Raises Problem."""
     try:
         check_target(url, allowed)
     except LikenessError as error:
-        raise _mistakes([f"webhook_url: {error}"], "#/webhook_url", "invalid") from None
+        raise mistakes([f"webhook_url: {error}"], "#/webhook_url", "invalid") from None
 
 
-def _mistakes(lines: list[str], pointer: str, slug: str = "plan") -> Problem:
+def mistakes(lines: list[str], pointer: str, slug: str = "plan") -> Problem:
+    """The answer to a plan with mistakes, one line each as the command line tells them."""
     errors = [_mistake(line, pointer) for line in lines[:50]]
     count = "1 mistake" if len(lines) == 1 else f"{len(lines)} mistakes"
     detail = (

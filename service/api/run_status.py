@@ -11,12 +11,17 @@ from pydantic import BaseModel, Field
 
 from service.api.conditional import weak_tag
 from service.api.context import Context
-from service.store.jobs import DONE, OVER, QUEUED, Row
+from service.store.jobs import AUDIT, DONE, OVER, PROBES, QUEUED, Row
 from service.store.readings import Readings, pace
 
 State = Literal["queued", "running", "done", "failed", "cancelled"]
-_MEASURED = "measured"
-_PARTS = ("events", "items", "measurements", "report", "verdicts", "files", "cancel", "resume")
+_PARTS = {
+    AUDIT: ("events", "items", "measurements", "report", "verdicts", "files", "cancel", "resume"),
+    PROBES: ("events", "report", "files", "cancel", "resume"),
+}
+_PACED = {AUDIT: "measured", PROBES: "calls"}
+"""The stage by whose pace the end is guessed."""
+_BEFORE = {AUDIT: "the portraits are looked at first", PROBES: "the model is tried first"}
 EXAMPLE_ID = "r_5f0c2d9e8b7a4c1d3e6f9a0b"
 
 
@@ -31,7 +36,12 @@ class Run(BaseModel):
     """A run and how far it is."""
 
     run_id: str = Field(examples=[EXAMPLE_ID])
-    batch_id: str = Field(examples=["b_0a1b2c3d4e5f60718293a4b5"])
+    kind: Literal["audit", "probes"] = Field(
+        description="An audit of pictures, or text probes of a language model."
+    )
+    batch_id: str | None = Field(
+        description="The pictures; null for text probes.", examples=["b_0a1b2c3d4e5f60718293a4b5"]
+    )
     name: str
     state: State
     created: str
@@ -45,7 +55,9 @@ class Run(BaseModel):
     )
     outcomes: dict[str, int] = Field(description="Items that have ended, by how they ended.")
     progress: dict[str, Step]
-    eta_s: float | None = Field(description="Seconds until the last item is measured, a guess.")
+    eta_s: float | None = Field(
+        description="Seconds until the last item is measured or the last call answered, a guess."
+    )
     eta_reason: str | None = Field(description="Why there is no guess.")
     links: dict[str, str]
 
@@ -55,7 +67,7 @@ def status_of(context: Context, job: Row) -> Run:
     states, outcomes = Readings(context.database, job["run_id"]).counts()
     seconds, reason = _eta(context, job)
     same = (
-        "run_id", "batch_id", "name", "state", "created", "started", "finished", "attempts", "error"
+        "run_id", "kind", "batch_id", "name", "state", "created", "started", "finished", "attempts", "error"
     )  # fmt: skip
     return Run(
         **{name: job[name] for name in same},
@@ -65,14 +77,14 @@ def status_of(context: Context, job: Row) -> Run:
         progress=_steps(job["stages"]),
         eta_s=seconds,
         eta_reason=reason,
-        links=links_of(job["run_id"]),
+        links=links_of(job["run_id"], job["kind"]),
     )
 
 
-def links_of(run_id: str) -> dict[str, str]:
-    """Where the parts of a run lie."""
+def links_of(run_id: str, kind: str = AUDIT) -> dict[str, str]:
+    """Where the parts of a run of that kind lie."""
     here = f"/v1/runs/{run_id}"
-    return {"self": here} | {part: f"{here}/{part}" for part in _PARTS}
+    return {"self": here} | {part: f"{here}/{part}" for part in _PARTS[kind]}
 
 
 def tag_of(run: Run) -> str:
@@ -94,16 +106,19 @@ def _eta(context: Context, job: Row) -> tuple[float | None, str | None]:
         return (0.0, None) if job["state"] == DONE else (None, f"the run is {job['state']}")
     if job["state"] == QUEUED:
         return None, "the run waits for a worker"
-    now = _steps(job["stages"]).get(_MEASURED)
+    paced = _PACED[job["kind"]]
+    now = _steps(job["stages"]).get(paced)
     if now is None:
-        return None, "the portraits are looked at first"
+        return None, _BEFORE[job["kind"]]
     if now.done >= now.total:
-        return None, "everything is measured; the report is being written"
+        return None, "nothing is left to wait for but the report"
     both = pace(context.database, job["run_id"])
-    first = _steps(both[0]["data"]).get(_MEASURED, Step(done=0, total=0)) if both else None
-    last = _steps(both[1]["data"]).get(_MEASURED) if both else None
+    first = _steps(both[0]["data"]).get(paced, Step(done=0, total=0)) if both else None
+    last = _steps(both[1]["data"]).get(paced) if both else None
     if both is None or first is None or last is None or last.done <= first.done:
-        return None, "too little is measured to tell"
+        return None, "too little is measured to tell" if job[
+            "kind"
+        ] == AUDIT else "too few calls are answered to tell"
     took = _seconds(both[0]["at"], both[1]["at"])
     per_item = took / (last.done - first.done)
     seconds = per_item * (last.total - last.done)

@@ -26,6 +26,7 @@ from service.store.jobs import (
     CANCELLED,
     DONE,
     OVER,
+    PROBES,
     QUEUED,
     RUNNING,
     Jobs,
@@ -255,6 +256,8 @@ def _check_resumable(context: Context, job: Row) -> None:
         retry = {"Retry-After": str(context.limits.poll_after_s)}
         said = "the run is being cancelled; resume it when it has stopped"
         raise Problem(409, "cannot-resume", said, headers=retry, state=RUNNING)
+    if job["kind"] == PROBES:
+        return
     found = batch(context.database, job["batch_id"])
     if found is None or found["state"] == "deleted":
         raise Problem(409, "cannot-resume", "its batch was deleted", state=job["state"])

@@ -45,10 +45,12 @@ def serve(
     Everything is kept under LIKENESS_HOME unless LIKENESS_DATABASE and LIKENESS_BLOBS say
     otherwise. Without a key it listens to this machine only; make one with `likeness keys add`.
     """
+    from service.model_offers import load_model_offers
     from service.offers import load_offers
 
     server = settings.server()
     load_offers(server.tools)  # a mistake in it is told now, not by the first plan
+    load_model_offers(server.tools)
     listening = _listen(host, port)
     with listening:
         context = _context(server, host, open_to_everyone)

@@ -65,14 +65,16 @@ def make_bench(measuring: int | None) -> Bench:
     from service.engine.local import Machine
     from service.engine.worker import Bench
     from service.limits import DEFAULT
+    from service.model_offers import load_model_offers
     from service.offers import load_offers
     from service.store.blobs import Blobs
 
     chosen, server = settings.load(), settings.server()
-    offers = load_offers(server.tools)
+    offers, models = load_offers(server.tools), load_model_offers(server.tools)
     database = open_database(server)
     machine = Machine.this(chosen.models, measuring or chosen.workers)
-    return Bench(database, Blobs(server.blobs), offers, DEFAULT, machine, server.home / "work")
+    work, blobs = server.home / "work", Blobs(server.blobs)
+    return Bench(database, blobs, offers, DEFAULT, machine, work, models)
 
 
 def open_database(server: settings.Server) -> Database:

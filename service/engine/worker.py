@@ -20,11 +20,12 @@ from typing import Any
 
 from domain.errors import LikenessError, StoreUnavailable
 from service import finishing, runs, secrets, webhooks
-from service.engine import materialise
+from service.engine import materialise, probe_job
 from service.engine.leases import Heart, HeldDatabase, Patience, PatientBlobs, PatientLedger, pauses
 from service.engine.local import Machine, run_steps
 from service.engine.watching import Shown
 from service.limits import Limits
+from service.model_offers import ModelOffers
 from service.offers import Offers
 from service.reviews import KEPT_AS
 from service.store.artefacts import Artefacts
@@ -32,7 +33,7 @@ from service.store.batches import ACCEPTED, READY, Batches
 from service.store.blobs import Blobs
 from service.store.database import Database
 from service.store.events import Events
-from service.store.jobs import CANCELLED, DONE, FAILED, Jobs, Lease, LeaseLost
+from service.store.jobs import CANCELLED, DONE, FAILED, PROBES, Jobs, Lease, LeaseLost
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EMFILE, errno.ENFILE)
 
@@ -47,6 +48,7 @@ class Bench:
     limits: Limits
     machine: Machine
     work: Path
+    models: ModelOffers
 
 
 def worker_name(pid: int | None = None) -> str:
@@ -169,16 +171,33 @@ class _Job:
             return self._settle(FAILED, f"{deaths} workers died on this run without getting on")
         with materialise.private_folder(self._bench.work, self._lease.run_id) as folder:
             self._folder = folder
-            done = self._audit(folder, stop)
-            if done is None:
+            files = self._work_in(folder, stop)
+            if files is None:
                 return self._ended_early()
-            self._keep(done)
+            self._keep(files)
         return self._settle(DONE)
 
-    def _audit(self, folder: Path, stop: threading.Event) -> finishing.Finished | None:
+    def _work_in(self, folder: Path, stop: threading.Event) -> Mapping[str, Path] | None:
+        """The run's files, made in ``folder``; None when it was stopped."""
+        held = HeldDatabase(self._bench.database, self._lease)
+        try:
+            if self._lease.row["kind"] == PROBES:
+                models, row = self._bench.models, self._lease.row
+                return probe_job.ask(row, folder, held, self._patience, models, self._shown, stop)
+            done = self._audit(folder, held, stop)
+            return None if done is None else done.files
+        except (OSError, LikenessError) as error:
+            cause = error if isinstance(error, OSError) else error.__cause__
+            if isinstance(cause, OSError) and cause.errno in _FULL:
+                why = f"the worker's folder cannot be written: {cause.strerror}"
+                raise StoreUnavailable(why) from None
+            raise
+
+    def _audit(
+        self, folder: Path, held: HeldDatabase, stop: threading.Event
+    ) -> finishing.Finished | None:
         """The steps of an audit in the shared ledger; None when it was stopped."""
         bench, row = self._bench, self._lease.row
-        held = HeldDatabase(bench.database, self._lease)
         ledger = PatientLedger(held, row["run_id"], self._patience)
         blobs = PatientBlobs(bench.blobs.url, self._patience)
         loaded = materialise.lay_out(folder, row["plan_text"], self._items(), bench.offers, blobs)
@@ -187,17 +206,10 @@ class _Job:
         run_steps(run, bench.machine, self._shown, stop)
         if stop.is_set():
             return None
-        try:
-            out.mkdir()
-            if reviews := Artefacts(bench.database, blobs).read(row["run_id"], KEPT_AS):
-                (out / KEPT_AS).write_bytes(reviews)
-            return finishing.finish(run, self._shown.say)
-        except (OSError, LikenessError) as error:
-            cause = error if isinstance(error, OSError) else error.__cause__
-            if isinstance(cause, OSError) and cause.errno in _FULL:
-                why = f"the worker's folder cannot be written: {cause.strerror}"
-                raise StoreUnavailable(why) from None
-            raise
+        out.mkdir()
+        if reviews := Artefacts(bench.database, blobs).read(row["run_id"], KEPT_AS):
+            (out / KEPT_AS).write_bytes(reviews)
+        return finishing.finish(run, self._shown.say)
 
     def _items(self) -> list[Mapping[str, Any]]:
         batch_id = self._lease.row["batch_id"]
@@ -207,10 +219,10 @@ class _Job:
             raise LikenessError(f"batch {batch_id} is {batch['state'] if batch else 'gone'}")
         return [*self._patience.of(lambda: batches.items(batch_id, state=ACCEPTED))]
 
-    def _keep(self, done: finishing.Finished) -> None:
+    def _keep(self, files: Mapping[str, Path]) -> None:
         held = HeldDatabase(self._bench.database, self._lease)
         artefacts = Artefacts(held, self._bench.blobs)
-        for name, path in done.files.items():
+        for name, path in files.items():
             content = path.read_bytes()
             self._patience.of(lambda n=name, c=content: artefacts.put(self._lease.run_id, n, c))  # type: ignore[misc]
 

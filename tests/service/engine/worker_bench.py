@@ -14,6 +14,7 @@ from service import settings
 from service.engine.local import Machine
 from service.engine.worker import Bench
 from service.limits import Limits
+from service.model_offers import load_model_offers
 from service.offers import load_offers
 from service.store.blobs import Blobs
 from service.store.database import Database
@@ -32,6 +33,7 @@ def bench_at(home: Path, database: Database, tools: Path | None = None) -> Bench
         Limits(),
         Machine(1, 1, settings.load().models),
         home / "work",
+        load_model_offers(tools),
     )
 
 
