@@ -17,7 +17,7 @@ from probes.association_rows import by_occupation, by_template
 from probes.association_texts import Shares
 from probes.calls import PLAIN, Reading, Status
 from probes.contract import ProbeSpec
-from probes.results import Figure, ProbeResult, Tally, TestResult
+from probes.results import Figure, ProbeResult, Tally
 
 MEANS = ("towards men", "towards women")
 NEUTRAL = "(neutral)"
@@ -67,7 +67,7 @@ def result(asked: Question, readings: Sequence[Reading]) -> ProbeResult:
         figures=_figures(asked, found, main, again, against),
         tests=tests,
         tables=(by_occupation(asked, found), by_template(asked, found)),
-        notices=_notices(asked, found, main, tests),
+        notices=_notices(asked, found, main, against),
         usable=not why_not,
         why_not=why_not,
         by_repeat=by_repeat,
@@ -213,7 +213,7 @@ def _fallback(asked: Question, main: Sequence[Reading], again: Sequence[Reading]
 
 
 def _notices(
-    asked: Question, found: Grid, main: Sequence[Reading], tests: Sequence[TestResult]
+    asked: Question, found: Grid, main: Sequence[Reading], against: Correlation
 ) -> tuple[str, ...]:
     notices = []
     missing = int(np.isnan(found.index).sum())
@@ -239,8 +239,8 @@ def _notices(
         notices.append(
             f"{declined} of {len(main)} questions were declined; that is no low leaning."
         )
-    if tests and not any(t.id == "association_reference" for t in tests):
-        notices.append("Nothing is held against shares of women: none are known here.")
+    if against.reason:
+        notices.append(f"Nothing is held against shares of women: {against.reason}.")
     return tuple(notices)
 
 
