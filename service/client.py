@@ -166,6 +166,19 @@ class LikenessClient:
             self._post("/v1/runs", json={k: v for k, v in asked.items() if v is not None})
         )
 
+    def start_probes(
+        self,
+        plan: str | Mapping[str, Any],
+        *,
+        name: str | None = None,
+        webhook_url: str | None = None,
+    ) -> Run:
+        """Begin a run of text probes; the plan's endpoint is a model that the service offers."""
+        asked = {"plan": plan, "name": name, "webhook_url": webhook_url}
+        return Run.of(
+            self._post("/v1/probes", json={k: v for k, v in asked.items() if v is not None})
+        )
+
     def run(self, run_id: str) -> Run:
         """A run and how far it is."""
         return Run.of(self._get(f"/v1/runs/{run_id}"))

@@ -81,10 +81,10 @@ class Submitted(Batch):
 
 @dataclass(frozen=True, slots=True)
 class Run(_Answer):
-    """A run and how far it is; ``progress`` is {stage: {"done", "total"}}, ``eta_s`` a guess."""
+    """A run and how far it is; ``batch_id`` is None for one of text probes; ``progress`` is {stage: {"done", "total"}}, ``eta_s`` a guess."""
 
     run_id: str
-    batch_id: str
+    batch_id: str | None
     name: str
     state: str
     created: str

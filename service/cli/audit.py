@@ -140,11 +140,11 @@ def _end(done: Finished, began: float, gate: bool, as_json: bool) -> None:
 
 
 def _on_server(url: str, plan: Path, out: Path, resume: bool) -> Finished:
-    from service.cli.remote import RemoteAudit, client
+    from service.cli.remote import RemoteRun, client
     from service.cli.remote_report import finished
 
     with client(url) as server, Bars() as bars:
-        audit = RemoteAudit(server, out, bars)
+        audit = RemoteRun(server, out, bars)
         files = audit.to_the_end(audit.again() if resume else audit.begin(plan))
     return finished(files)
 

@@ -19,6 +19,7 @@ from typer.core import TyperGroup
 
 from domain.errors import LikenessError
 from service.cli.audit import Bars
+from service.cli.server_option import ServerUrl
 from service.gate import OF_DECISION, ExitCode
 
 if TYPE_CHECKING:
@@ -84,6 +85,7 @@ def run(
         str | None,
         typer.Option(help="Begin only if it will likely cost less, and stop there: 5 or '5 EUR'."),
     ] = None,
+    server: ServerUrl = None,
     as_json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
 ) -> None:
     """Put a plan's questions to its model and say what differs in the answers (the default command).
@@ -94,6 +96,15 @@ def run(
     """
     if out is None and not estimate:
         raise LikenessError("--out DIR is needed: the folder for ledger and report")
+    if server is not None:
+        if estimate or budget is not None or out is None:
+            raise LikenessError("--server goes with --out, --gate and --json only")
+        from service.cli.remote_probes import probe_on_server
+
+        found = probe_on_server(server, plan, out, as_json)
+        if gate:
+            raise typer.Exit(ExitCode.INCONCLUSIVE if found is None else found)
+        return
     # statistics take a second to load, which only this command should pay
     from service.budget import Budget
     from service.probe_plans import load_probe_plan

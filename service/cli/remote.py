@@ -20,7 +20,7 @@ from pydantic import ValidationError
 from domain.errors import LikenessError, PlanError
 from domain.measurements import Decision, Outcome
 from domain.plan import PortraitSource
-from service import settings
+from service import settings, yaml_lines
 from service.client import LikenessClient, PairOptions, Run, ServerProblem, Submitted, Unreachable
 from service.client_upload import files_named, manifest_of
 from service.gate import OF_DECISION, ExitCode
@@ -124,8 +124,8 @@ def code_of(answer: Mapping[str, Any]) -> ExitCode:
 # -- audits ------------------------------------------------------------------------------------
 
 
-class RemoteAudit:
-    """One audit that a server does, with its files in ``out``."""
+class RemoteRun:
+    """One run that a server does, with its files in ``out``."""
 
     def __init__(self, server: LikenessClient, out: Path, watch: Progress) -> None:
         self._server, self._out, self._watch = server, out, watch
@@ -133,10 +133,7 @@ class RemoteAudit:
     def begin(self, plan: Path) -> str:
         """Send the plan's portraits and the plan. Returns the run's id. What was sent is deleted
         again when the server does not take the plan."""
-        if any((self._out / name).exists() for name in (NOTE, "ledger.sqlite3")):
-            raise LikenessError(
-                f"{self._out}: already holds a run; use --resume, or another folder"
-            )
+        self._check_unused("use --resume, or another folder")
         text, portraits = portraits_of(plan)
         files = files_named(portraits)
         self._watch.stage("sent", len(files))
@@ -154,6 +151,23 @@ class RemoteAudit:
         self._note(run)
         self._watch.say(f"run {run.run_id} over batch {batch.batch_id} at {self._server.url}")
         return run.run_id
+
+    def begin_probes(self, plan: Path) -> str:
+        """Send a plan of text probes, which the server judges. Returns the run's id."""
+        self._check_unused("use another folder")
+        run = self._server.start_probes(yaml_lines.read_text(plan))
+        self._note(run)
+        self._watch.say(f"run {run.run_id} at {self._server.url}")
+        return run.run_id
+
+    @property
+    def there(self) -> bool:
+        """Whether ``out`` belongs to a run on a server already."""
+        return (self._out / NOTE).exists()
+
+    def _check_unused(self, hint: str) -> None:
+        if any((self._out / name).exists() for name in (NOTE, "ledger.sqlite3")):
+            raise LikenessError(f"{self._out}: already holds a run; {hint}")
 
     def again(self) -> str:
         """Go on with the run that ``out`` belongs to. Returns its id."""

@@ -183,7 +183,7 @@ def _cell_detail(cell: Row, arms: Sequence[str]) -> list[tuple[str, str]]:
         (arms[0], f"{cell['x_a']} of {cell['n_a']}"),
         (arms[1], f"{cell['x_b']} of {cell['n_b']}"),
         ("difference", f"{amount(delta, sign=True)} ({span(delta)})"),
-        ("BBS, its size", wording.figure(cell["bbs"])),
+        ("BBS, its size", _bbs(cell)),
         ("RBR", ratio),
         ("log2 of the smoothed ratio", f"{amount(log2, sign=True)} ({span(log2)})"),
         ("BS", wording.figure(cell["bs"]) if cell["bs"] is not None else cell["bs_reason"]),
@@ -192,6 +192,13 @@ def _cell_detail(cell: Row, arms: Sequence[str]) -> list[tuple[str, str]]:
         ("grade", GRADE_LABELS[cell["grade"]]),
     ]
     return pairs + [("note", flag) for flag in cell["flags"]]
+
+
+def _bbs(cell: Row) -> str:
+    """With what it would come to where there is no difference: it is never 0 by chance."""
+    chance = cell["bbs_by_chance"]
+    beside = "" if chance is None else f"; {wording.figure(chance, 2)} where there is no difference"
+    return f"{wording.figure(cell['bbs'])}{beside}"
 
 
 def _number_cells(results: list[dict[str, Any]]) -> list[list[list[str]]]:

@@ -12,9 +12,11 @@ from typing import Any
 import pytest
 
 from probes.contract import discover
+from service.cli.remote_probes import probe_on_server
 from service.engine.worker import Worker
 from service.fake_servers import chat
 from service.fake_servers.contract import FakeServer
+from service.gate import ExitCode
 from service.limits import Limits
 from service.store.probe_calls import ProbeCalls
 from tests.service.api.conftest import Service, Start
@@ -214,3 +216,37 @@ def test_a_model_that_cannot_be_reached_ends_the_run_with_one_line(
     done = service.client.get(f"/v1/runs/{run['run_id']}").json()
     assert done["state"] == "failed"
     assert done["error"] and "\n" not in done["error"] and KEY not in done["error"]
+
+
+def test_the_command_line_lets_a_service_ask_and_fetches_what_it_wrote(
+    service: Service, model: FakeServer, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.setenv("LIKENESS_TOKEN", service.key)
+    (tmp_path / "plan.yaml").write_text(PLAN)
+    bench = bench_at(tmp_path, service.context.database, service.context.server.tools)
+    worker = Worker(bench, "w1", poll_s=0.05)
+    thread = threading.Thread(target=worker.run)
+    thread.start()
+    try:
+        out = tmp_path / "fetched"
+        first = probe_on_server(service.url, tmp_path / "plan.yaml", out, False)
+        said = capsys.readouterr().out
+        again = probe_on_server(service.url, tmp_path / "plan.yaml", out, True)
+    finally:
+        worker.stop()
+        thread.join(60)
+    assert first is again is ExitCode.PASS
+    assert "pass: " in said and f"report: {out / 'report.html'}" in said
+    told = json.loads(capsys.readouterr().out)
+    assert told["report"]["schema"] == "likeness-probe-report/1"
+    assert (out / "card.json").exists()
+
+
+def test_text_probes_run_over_postgres_too(
+    start_service: Start, tools: Path, tmp_path: Path, postgres: str
+) -> None:
+    service = start_service(tools=tools, database=postgres)
+    run = submitted(service)
+    work(service, tmp_path)
+    assert service.client.get(f"/v1/runs/{run['run_id']}").json()["state"] == "done"

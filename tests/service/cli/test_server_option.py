@@ -17,7 +17,7 @@ import pytest
 
 from docs.soak.serving import RealServer
 from domain.errors import LikenessError
-from service.cli.remote import NOTE, Counted, RemoteAudit, code_of, portraits_of
+from service.cli.remote import NOTE, Counted, RemoteRun, code_of, portraits_of
 from service.cli.remote_report import finished, verdict_of
 from service.client import LikenessClient
 from service.engine.progress import Silent
@@ -126,8 +126,8 @@ def test_a_run_elsewhere_can_be_followed_again_but_not_begun_twice_in_one_folder
     server: RealServer, folder: Path, tmp_path: Path
 ) -> None:
     with LikenessClient(server.url, server.key) as client:
-        begun = RemoteAudit(client, tmp_path / "out", Silent()).begin(folder / "plan.yaml")
-        again = RemoteAudit(client, tmp_path / "out", Silent())
+        begun = RemoteRun(client, tmp_path / "out", Silent()).begin(folder / "plan.yaml")
+        again = RemoteRun(client, tmp_path / "out", Silent())
         with pytest.raises(LikenessError, match="already holds a run; use --resume"):
             again.begin(folder / "plan.yaml")
         assert again.again() == begun
@@ -224,7 +224,7 @@ class Scripted:
 def test_a_server_cannot_name_a_file_outside_the_folder(tmp_path: Path, name: str) -> None:
     there: Any = Scripted("report.json", name)
     with pytest.raises(LikenessError, match="names a file that is none"):
-        RemoteAudit(there, tmp_path, Silent()).to_the_end("r_1")
+        RemoteRun(there, tmp_path, Silent()).to_the_end("r_1")
     assert there.saved == []
 
 
@@ -233,9 +233,9 @@ def test_a_run_of_another_server_is_not_followed_here(tmp_path: Path) -> None:
     (tmp_path / NOTE).write_text(json.dumps(note))
     there: Any = Scripted()
     with pytest.raises(LikenessError, match=r"its run is at https://other\.example"):
-        RemoteAudit(there, tmp_path, Silent()).again()
+        RemoteRun(there, tmp_path, Silent()).again()
     with pytest.raises(LikenessError, match="holds no run of a server"):
-        RemoteAudit(there, tmp_path / "empty", Silent()).again()
+        RemoteRun(there, tmp_path / "empty", Silent()).again()
 
 
 def test_an_upload_that_begins_again_takes_no_step_twice() -> None:
