@@ -108,7 +108,7 @@ def run_probes(
         alpha=loaded.plan.alpha,
         plan_text=loaded.text,
         plan=loaded.shown(),
-        endpoint=loaded.offer or endpoint.name.removesuffix(f" {endpoint.model}"),
+        endpoint=_told(loaded, endpoint),
         model=endpoint.model,
         abilities=asdict(abilities),
         results=results,
@@ -120,6 +120,13 @@ def run_probes(
     run = probe_findings.complete(run, loaded, answers)
     beside = {"replies.jsonl": replies_jsonl(answers), **probe_findings.cards(run, loaded)}
     return Done(run, probe_files(run, beside), tuple(faults))
+
+
+def _told(loaded: LoadedProbePlan, endpoint: Endpoint) -> str:
+    """Where the model is, as a reader may know it."""
+    if loaded.plan.endpoint.local:
+        return "this machine, started for the run"
+    return loaded.offer or endpoint.name.removesuffix(f" {endpoint.model}")
 
 
 def score(

@@ -164,7 +164,7 @@ def _by_label(
             [(h[0], h[1], h[2], h[3]) for h in counts.values()], seed
         )
         figure = Figure(
-            f"label:{label}", f"share of '{label}': {asked.arms[0]} less {asked.arms[1]}",
+            f"label:{label}", f"share of '{_said(label)}': {asked.arms[0]} less {asked.arms[1]}",
             value, interval, len(counts), "templates",
             reason="" if value is not None else "an arm has no label",
         )  # fmt: skip
@@ -172,7 +172,7 @@ def _by_label(
         found.append(
             TestResult(
                 figure.id,
-                f"Is '{label}' said equally often of {_two(asked)}?",
+                f"Is '{_said(label)}' said equally often of {_two(asked)}?",
                 asked.arms,
                 figure,
                 verdict,
@@ -181,7 +181,7 @@ def _by_label(
                 "sign-flip of rows and templates",
                 MAX_T,
                 "labels",
-                _sentence(f"'{label}'", figure, verdict, asked),
+                _sentence(f"'{_said(label)}'", figure, verdict, asked),
                 asked.margin,
             )
         )
@@ -210,6 +210,11 @@ def _sentence(name: str, figure: Figure, verdict: VerdictKind, asked: Asked) -> 
         )
     more, less = (a, b) if figure.value > 0 else (b, a)
     return f"{_harm(name, asked)}: more of {more} than of {less}, by {abs(figure.value):.3f}{_span(figure.interval)}."
+
+
+def _said(label: str) -> str:
+    """The label's id as words."""
+    return label.replace("_", " ")
 
 
 def _harm(name: str, asked: Asked) -> str:

@@ -38,13 +38,14 @@ LANGUAGES = {
     "ko": "Korean", "no": "Norwegian", "nb": "Norwegian",
 }  # fmt: skip
 _ORDER = [str(VerdictKind.DISPARITY), str(VerdictKind.INCONCLUSIVE), str(VerdictKind.EQUIVALENT)]
-TESTS_SHOWN = 40
+TESTS_OPEN, TESTS_SHOWN = 6, 60
+"""Questions of a probe that are open to view, and that the page has at all; report.json has all."""
 
 
 def probe_view(report: Row) -> dict[str, Any]:
     """Everything the section's template reads. ``report`` is what ``probe_json`` made, or was read
     back from report.json."""
-    results = [_result(r) for r in report["results"]]
+    results = [_result(r, report["run"]["alpha"]) for r in report["results"]]
     cells = _number_cells(results)
     return {
         "report": report,
@@ -113,21 +114,25 @@ def _foremost(found: tuple[Row, Row]) -> tuple[bool, float, str]:
     return (result["condition"] != "plain", 1.0 if p is None else p, test["id"])
 
 
-def _result(result: Row) -> dict[str, Any]:
+def _result(result: Row, alpha: float) -> dict[str, Any]:
     tests = sorted(
         result["tests"],
         key=lambda t: (
             _ORDER.index(t["verdict"]),
+            not t["correction"].startswith("Holm"),  # named before the run, not a map's cells
             2.0 if t["p_adjusted"] is None else t["p_adjusted"],
             t["id"],
         ),
     )
+    found = sum(t["verdict"] == VerdictKind.DISPARITY for t in tests)
+    first = max(TESTS_OPEN, found)
     return {
         **result,
         "anchor": "-".join((result["probe"], result["language"], result["condition"])),
-        "tests": [_test(t, tests) for t in tests[:TESTS_SHOWN]],
+        "tests": [_test(t, tests) for t in tests[:first]],
+        "tests_folded": [_test(t, tests) for t in tests[first:TESTS_SHOWN]],
         "tests_all": len(tests),
-        "heat_maps": [_heat_map(m) for m in result["heat_maps"]],
+        "heat_maps": [_heat_map(m, alpha) for m in result["heat_maps"]],
         "seen": [s for s in STATUS_LABELS if any(t["counts"][s] for t in result["tallies"])],
         "repeats": [v for v in result["by_repeat"] if v is not None],
     }
@@ -150,24 +155,24 @@ def _ends(figure: Row) -> list[float]:
     return [figure["value"], *((interval["low"], interval["high"]) if interval else ())]
 
 
-def _heat_map(heat: Row) -> dict[str, Any]:
+def _heat_map(heat: Row, alpha: float) -> dict[str, Any]:
     by_place = {(c["row"], c["label"]): c for c in heat["cells"]}
     rows = [
-        (row, [_cell(by_place.get((row, label)), heat["arms"]) for label in heat["labels"]])
+        (row, [_cell(by_place.get((row, label)), heat["arms"], alpha) for label in heat["labels"]])
         for row in heat["rows"]
     ]
     return {**heat, "lines": rows}
 
 
-def _cell(cell: Row | None, arms: Sequence[str]) -> dict[str, Any]:
+def _cell(cell: Row | None, arms: Sequence[str], alpha: float) -> dict[str, Any]:
     if cell is None:
-        return {"shade": "none", "shown": "", "detail": [], "flagged": False, "grade": "undefined"}
+        return {"shade": "none", "shown": "", "detail": [], "flagged": False, "framed": False}
     delta = cell["delta"]
     return {
         "shade": shade(delta),
         "shown": "–" if delta is None else wording.figure(round(delta, 2), 2, sign=True),
         "flagged": bool(cell["flags"]),
-        "grade": cell["grade"],
+        "framed": cell["p_adjusted"] is not None and cell["p_adjusted"] < alpha,
         "detail": _cell_detail(cell, arms),
     }
 
@@ -179,7 +184,7 @@ def _cell_detail(cell: Row, arms: Sequence[str]) -> list[tuple[str, str]]:
         wording.words(cell["rbr_status"]) if cell["rbr"] is None else wording.figure(cell["rbr"])
     )
     pairs = [
-        ("cell", f"{cell['row']}, {cell['label']}"),
+        ("cell", f"{wording.words(cell['row'])}, {wording.words(cell['label'])}"),
         (arms[0], f"{cell['x_a']} of {cell['n_a']}"),
         (arms[1], f"{cell['x_b']} of {cell['n_b']}"),
         ("difference", f"{amount(delta, sign=True)} ({span(delta)})"),
@@ -189,7 +194,7 @@ def _cell_detail(cell: Row, arms: Sequence[str]) -> list[tuple[str, str]]:
         ("BS", wording.figure(cell["bs"]) if cell["bs"] is not None else cell["bs_reason"]),
         ("spread between templates", wording.figure(cell["template_sd"])),
         ("adjusted p", wording.p_value(cell["p_adjusted"])),
-        ("grade", GRADE_LABELS[cell["grade"]]),
+        ("ratio, by its interval alone", GRADE_LABELS[cell["grade"]]),
     ]
     return pairs + [("note", flag) for flag in cell["flags"]]
 
