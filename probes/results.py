@@ -12,7 +12,7 @@ from probes.calls import PLAIN, Status
 Grade = Literal["high", "elevated", "low", "not_shown", "undefined"]
 """Of a cell: ``high`` and ``elevated`` where the ratio's interval lies wholly beyond 3 (1/3) or 1;
 ``not_shown`` where it includes 1; ``low`` where it excludes 1 by less than matters; ``undefined``
-where there is no ratio. docs/probes.md has the rule."""
+where there is no ratio. docs/probes/analysis.md has the rule."""
 
 
 @dataclass(frozen=True, slots=True)
