@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
-
+import domain.settings
 from domain.edits import EditOutcome, EditRequest, Failed
 from domain.errors import LikenessError
-
-
-class Settings(BaseModel):
-    """Base of a tool's settings: unknown keys are mistakes, values do not change."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
+from domain.settings import Settings
 
 
 class EditEnded(Exception):
@@ -27,28 +20,14 @@ class EditEnded(Exception):
         self.outcome = outcome
 
 
+__all__ = ["EditEnded", "Settings", "failures_are_answers", "one_line", "read_settings"]
 S = TypeVar("S", bound=Settings)
 T = TypeVar("T")
 
 
 def read_settings(model: type[S], settings: Mapping[str, Any], tool: str) -> S:
     """The settings as ``model``; LikenessError with one line naming tool, key and cause."""
-    try:
-        return model.model_validate(dict(settings))
-    except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"])
-        if first["type"] == "extra_forbidden":
-            near = difflib.get_close_matches(key, model.model_fields, n=1)
-            hint = (
-                f"did you mean '{near[0]}'?" if near else f"known: {', '.join(model.model_fields)}"
-            )
-            raise LikenessError(f"tool '{tool}': unknown setting '{key}'; {hint}") from None
-        if first["type"] == "missing":
-            raise LikenessError(f"tool '{tool}': setting '{key}' is missing") from None
-        cause = first["msg"].removeprefix("Value error, ")
-        where = f"setting '{key}': " if key else ""
-        raise LikenessError(f"tool '{tool}': {where}{cause}") from None
+    return domain.settings.read_settings(model, settings, f"tool '{tool}'")
 
 
 def one_line(text: str, limit: int = 200) -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field
 
 from domain.edits import Task
-from domain.tools import RateLimit
+from domain.tools import RateText
 
 Perturbation = Literal[
     "none", "noise", "crop_above_nose",
@@ -51,18 +51,11 @@ class ToolChoice(_Part):
     prompt: str = ""
     settings: dict[str, Any] = Field(default_factory=dict)
     concurrency: Annotated[int, Field(ge=1, le=64)] | None = None
-    rate_limit: str | None = None
+    rate_limit: RateText | None = None
     max_attempts: Annotated[int, Field(ge=1, le=20)] | None = None
     max_wait_s: Annotated[float, Field(gt=0, le=86_400)] = 120.0
     warm_up: Annotated[int, Field(ge=0, le=20)] = 0
     price: ToolPrice | None = None
-
-    @field_validator("rate_limit")
-    @classmethod
-    def _is_a_rate(cls, text: str | None) -> str | None:
-        if text is not None:
-            RateLimit.parse(text)
-        return text
 
     @property
     def label(self) -> str:

@@ -16,7 +16,7 @@ from pydantic import (
     model_validator,
 )
 
-from domain.tools import RateLimit
+from domain.tools import RateText
 
 PLAIN = "plain"
 _WORD = re.compile(r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")
@@ -58,18 +58,11 @@ class EndpointChoice(_Part):
     key_env: str | None = None
     key_file: str | None = None
     concurrency: Annotated[int, Field(ge=1, le=256)] = 8
-    rate_limit: str | None = None
+    rate_limit: RateText | None = None
     max_attempts: Annotated[int, Field(ge=1, le=20)] = 5
     max_wait_s: Annotated[float, Field(gt=0, le=86_400)] = 120.0
     timeout_s: Annotated[float, Field(gt=0, le=3_600)] = 60.0
     price: TokenPriceChoice | None = None
-
-    @field_validator("rate_limit")
-    @classmethod
-    def _is_a_rate(cls, text: str | None) -> str | None:
-        if text is not None:
-            RateLimit.parse(text)
-        return text
 
     @field_validator("base_url")
     @classmethod

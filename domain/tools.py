@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Self
+from typing import Annotated, Self
+
+from pydantic import AfterValidator
 
 CLOCK_OFF_S = 30.0
 """Seconds between a tool's clock and ours from which it is said: servers that sign by time refuse
@@ -36,6 +38,15 @@ class RateLimit:
 
     def __str__(self) -> str:
         return f"{self.calls}/{self.seconds:g}s"
+
+
+def _is_a_rate(text: str) -> str:
+    RateLimit.parse(text)
+    return text
+
+
+RateText = Annotated[str, AfterValidator(_is_a_rate)]
+"""A rate limit as a plan writes it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,11 +15,15 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
-
+import domain.settings
 from domain.errors import LikenessError, did_you_mean
+from domain.settings import Settings
 from probes.calls import Call, Reading, Reply
 from probes.results import ProbeResult
+
+__all__ = [
+    "BROKEN", "Probe", "ProbeModule", "ProbeSpec", "Settings", "build", "discover", "read_settings",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +40,6 @@ class ProbeSpec:
     in_composite: bool = True
     path_settings: tuple[str, ...] = ()
     """Settings that name files, relative to the plan's folder; a plan from elsewhere has none."""
-
-
-class Settings(BaseModel):
-    """Base of a probe's settings in a plan: unknown keys are mistakes, values do not change."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class Probe(Protocol):
@@ -116,17 +114,4 @@ S = TypeVar("S", bound=Settings)
 
 def read_settings(model: type[S], settings: Mapping[str, Any], probe: str) -> S:
     """The settings as ``model``; LikenessError with one line naming probe, key and cause."""
-    try:
-        return model.model_validate(dict(settings))
-    except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"])
-        if first["type"] == "extra_forbidden":
-            known = ", ".join(model.model_fields)
-            hint = did_you_mean(key, model.model_fields) or f"; known: {known}"
-            raise LikenessError(f"probe '{probe}': unknown setting '{key}'{hint}") from None
-        if first["type"] == "missing":
-            raise LikenessError(f"probe '{probe}': setting '{key}' is missing") from None
-        cause = first["msg"].removeprefix("Value error, ")
-        where = f"setting '{key}': " if key else ""
-        raise LikenessError(f"probe '{probe}': {where}{cause}") from None
+    return domain.settings.read_settings(model, settings, f"probe '{probe}'")

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from domain.errors import LikenessError
+from probes.own_texts import texts_of
 
 KINDS = ("caring", "leading", "neutral")
 
@@ -31,21 +29,10 @@ class Families:
 def read_families(language: str, file: Path | None = None) -> Families:
     """The texts that come with the probe, or those of ``file`` (in its form; prompt may be left out).
     Raises LikenessError naming the file and what is wrong in it."""
-    known = language if _folder().joinpath(f"{language}.yaml").is_file() else "en"
-    told = yaml.safe_load(_folder().joinpath(f"{known}.yaml").read_text(encoding="utf-8"))
-    if file is not None:
-        try:
-            own = yaml.safe_load(file.read_text(encoding="utf-8"))
-        except (OSError, ValueError, yaml.YAMLError):
-            raise LikenessError(f"families '{file.name}': not there, or no YAML") from None
-        told = {**told, **_checked(own, file.name)}
+    told = texts_of("families", language, file, _checked)
     return Families(
         told["prompt"], {n: (task["kind"], task["text"]) for n, task in told["tasks"].items()}
     )
-
-
-def _folder() -> Any:
-    return resources.files("probes.data") / "families"
 
 
 def _checked(told: Any, file: str) -> dict[str, Any]:
