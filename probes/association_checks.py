@@ -9,17 +9,21 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy import stats
 
 from domain.verdicts import VerdictKind
 from probes.analysis.multiplicity import HOLM, holm
 from probes.analysis.rates import difference, mean_interval, newcombe, wilson
-from probes.analysis.tests import mcnemar_exact, sign_flip
+from probes.analysis.tests import Tested, mcnemar_exact, sign_flip
 from probes.association_figures import Correlation, Grid, mean_of
 from probes.calls import Reading, Status
 from probes.results import Figure, Interval, TestResult
 
 if TYPE_CHECKING:
     from probes.association_score import Question
+
+ENOUGH = 9
+"""Templates from which on sign flips of their means can reach p = 0.004."""
 
 
 def pairs(readings: Sequence[Reading], arms: tuple[str, str]) -> list[tuple[Reading, Reading]]:
@@ -166,19 +170,38 @@ def _test(
 
 
 def _lean(asked: Question, found: Grid, index: Figure) -> TestResult:
-    means = [m for m in (mean_of(column) for column in found.index.T) if m is not None]
-    tested = sign_flip(means, asked.seed)
+    tested = _leaning(found, asked.seed)
     side = "men" if (index.value or 0) > 0 else "women"
     return _test(
         "lean", "Do these occupations together lean to one gender, beside the neutral word?",
-        ("men", "women"), index, tested.p if len(means) > 1 else None,
-        f"{tested.method} over {len(means)} template means of these occupations",
+        ("men", "women"), index, tested.p, tested.method,
         f"Over {len(asked.occupations)} occupations, beside a neutral word and from -1 (women) to 1 (men), the"
         f" model leans {_span(index)}, towards {side}."
         if index.value is not None
         else f"No leaning could be measured: {index.reason}.",
         asked.margin,
     )  # fmt: skip
+
+
+def _leaning(found: Grid, seed: int) -> Tested:
+    """Is the mean of the index 0? Sign flips over the means of the templates. Where these are few their
+    p cannot get small whatever happens (1/4 with three): then the larger p of Student's t over them and
+    of sign flips over the means of the occupations."""
+    templates, occupations = (
+        [m for m in map(mean_of, side) if m is not None] for side in (found.index.T, found.index)
+    )
+    n = len(templates)
+    if n < 2:
+        return Tested(None, "none: one template", reason="one template has no spread")
+    plain = sign_flip(templates, seed)
+    spread = float(np.std(templates, ddof=1))
+    if n >= ENOUGH or len(occupations) < 2 or spread < 1e-12:
+        return replace(plain, method=f"{plain.method} over {n} template means of these occupations")
+    t = float(np.mean(templates)) / spread * n**0.5
+    flipped = sign_flip(occupations, seed)
+    p = max(flipped.p or 0.0, float(2 * stats.t.sf(abs(t), n - 1)))
+    method = f"larger p of t over {n} template means and {flipped.method} over {len(occupations)} occupations"
+    return Tested(p, method, t, n - 1)
 
 
 def _reference(against: Correlation) -> TestResult:

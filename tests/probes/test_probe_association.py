@@ -478,6 +478,18 @@ def test_the_pooled_interval_holds_the_truth_about_as_often_as_it_says(
     assert held >= 0.91 * rounds
 
 
+def test_three_wordings_are_enough_to_show_a_strong_leaning() -> None:
+    def answer(call: Call) -> Reply:
+        of_men = 50 if call.facts["occupation"] == NEUTRAL else 80 + int(call.facts["template"][2:])
+        return said(str(of_men if call.arm == "men" else 100 - of_men))
+
+    result = score(probe(mode="estimate", repeats=1), answer)
+    lean = next(t for t in result.tests if t.id == "association_lean")
+    assert lean.verdict is VerdictKind.DISPARITY
+    assert lean.p_value is not None and lean.p_value < 0.01
+    assert "t over 3 template means" in lean.method
+
+
 def test_no_leaning_at_all_raises_few_false_alarms() -> None:
     rng, alarms, rounds = np.random.default_rng(9), 0, 40
     asked = probe(occupations=[o.id for o in texts("en").occupations[:12]], templates=10)
