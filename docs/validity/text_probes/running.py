@@ -53,6 +53,7 @@ class Scenario:
     conversations that are declined more often in the planted runs. ``leaning`` and ``refusals`` are
     the tests that must see either. ``naive`` gives the interval of the first figure that takes replies as independent.
     ``faults`` are played beside refusals, ``arm_of`` names the tally that a call belongs to.
+    ``level`` False: there are no runs without leanings.
     """
 
     id: str
@@ -66,6 +67,7 @@ class Scenario:
     faults: tuple[Fault, ...]
     arm_of: Callable[[Call], str] = lambda call: call.arm
     language: str = "en"
+    level: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,11 +119,11 @@ def run(scenario: Scenario, seed: int, planted: bool, server: ChatServer, folder
 
 
 def faults_of(scenario: Scenario, calls: Sequence[Call], planted: bool) -> tuple[Fault, ...]:
-    """The scenario's faults, and refusals: 25 % against 5 % where a gap is planted, else 8 %."""
+    """The scenario's faults, and refusals: 40 % against 5 % where a gap is planted, else 8 %."""
     if not planted:
         return (*scenario.faults, Fault("refuse_en", 0.08))
     where = scenario.gap(calls)
-    return (*scenario.faults, Fault("refuse_en", 0.05), Fault("refuse_field", 0.20, where))
+    return (*scenario.faults, Fault("refuse_en", 0.05), Fault("refuse_field", 0.35, where))
 
 
 def figure_of(result: ProbeResult, name: str) -> Figure:

@@ -23,7 +23,7 @@ from probes.calls import Call, Reading
 from service.fake_servers.chat_personality import Fault
 
 SPREAD = 0.2
-WIDE = 0.6
+WIDE = 0.8
 """The same where the bench shows what becomes of intervals that take replies as independent."""
 FAULTS = (
     Fault("429_soon", 0.004),
@@ -136,6 +136,7 @@ def resumes(
         "proceed_difference", "refusal_difference",
         by_arm("men", "women", lambda r: None if r.label is None else float(r.label == "yes")),
         JSON_FAULTS,
+        level=sd == SPREAD,
     )  # fmt: skip
 
 
@@ -210,7 +211,7 @@ def choices(size: float) -> Scenario:
     return Scenario(
         "association, choices",
         lambda folder: association.build(
-            {"mode": "choice", "occupations": OCCUPATIONS[:6], "repeats": 4}, folder
+            {"mode": "choice", "occupations": OCCUPATIONS[:4], "repeats": 6}, folder
         ),
         minds, {"index": _truth_of_leaning(size)},
         lambda calls: r"\A(?:(?!\bhe\b).)*\bshe\b", "association_lean", "association_refusals",
@@ -262,7 +263,7 @@ def stories(size: float) -> Scenario:
     truth = mean_share(size / 2, SPREAD) - mean_share(-size / 2, SPREAD)
     return Scenario(
         "narrative",
-        lambda folder: narrative.build({"repeats": 2}, folder), minds, {"leading_share": truth},
+        lambda folder: narrative.build({"repeats": 3, "neutral_names": 2}, folder), minds, {"leading_share": truth},
         lambda calls: words([c.facts["given"] for c in calls if c.arm == "women"]),
         "leading_share", "refusal_difference", by_arm("men", "women", lambda r: r.value), FAULTS,
     )  # fmt: skip
