@@ -103,14 +103,16 @@ def pooled(cells: Floats, seed: int) -> tuple[float | None, Interval | None]:
     From ``FEW`` of each on: occupations and templates are drawn independently (the pigeonhole
     bootstrap of Owen 2007, on the wide side by design), with expanded percentiles as in
     ``analysis.bootstrap``. With fewer: t with the variances of both sets of means added up. With
-    one of either kind: clusters of the other alone.
+    one of either kind: clusters of the other alone, unless several were asked about and one is left:
+    how these differ is not known then, and there is no interval.
     """
     known = np.isfinite(cells)
     table = cells[known.any(axis=1)][:, known.any(axis=0)]
     value = mean_of(table)
     rows, columns = table.shape
     least = min(rows, columns)
-    if value is None or max(rows, columns) < 2:
+    left_alone = (rows == 1 < cells.shape[0]) or (columns == 1 < cells.shape[1])
+    if value is None or max(rows, columns) < 2 or left_alone:
         return value, None
     if least == 1:
         return cluster_bootstrap([[v] for v in table.ravel() if math.isfinite(v)], seed)

@@ -222,7 +222,13 @@ def _notices(
             f"{missing} of {found.index.size} occupations in templates have no figure: they are in the"
             " tallies, and in no mean"
         )
-    if few := few_clusters(found.index.shape[1]):
+    columns = int(np.isfinite(found.index).any(axis=0).sum())
+    if columns == 1 < found.index.shape[1]:
+        notices.append(
+            f"The pooled index has no interval: one of {found.index.shape[1]} templates has answers, and"
+            " how templates differ is not known."
+        )
+    elif few := few_clusters(columns):
         notices.append(f"The pooled interval {few}.")
     if asked.mode == "next_token":
         bounded = sum(bool(r.extras.get("bound")) for r in main)

@@ -83,12 +83,12 @@ def promises(
             text = (
                 f"{name}: interval of {figure}, where nothing is planted, holds 0 beside the rest"
             )
-        found.append(Promise(text, sum(o.covered[figure] for o in planted), len(planted), COVERED))
+        found.append(_covered(text, figure, planted))
     text = f"{name}: the planted figure holds with replies taken as independent (naive)"
     found.append(Promise(text, sum(o.naive for o in planted), len(planted)))
     if level:
         text = f"{name}: interval of {first} holds 0 where nothing is planted"
-        found.append(Promise(text, sum(o.covered[first] for o in level), len(level), COVERED))
+        found.append(_covered(text, first, level))
         text = f"{name}: any disparity although there is none"
         alarms = sum(any(o.found.values()) for o in level)
         found.append(Promise(text, alarms, len(level), high=ALARMS))
@@ -104,9 +104,17 @@ def promises(
     every = [*planted, *level]
     text = f"{name}: every status and model counted as it was played"
     found.append(Promise(text, sum(not o.wrong for o in every), len(every), 1.0))
+    if bare := sum(o.covered[first] is None for o in every):
+        found.append(Promise(f"{name}: {first} has no interval", bare, len(every)))
     if unusable := sum(o.unusable for o in every):
         found.append(Promise(f"{name}: called unusable", unusable, len(every)))
     return found
+
+
+def _covered(text: str, figure: str, outcomes: Sequence[Outcome]) -> Promise:
+    """Over the runs that give the figure an interval: none says nothing wrong."""
+    known = [held for o in outcomes if (held := o.covered[figure]) is not None]
+    return Promise(text, sum(known), len(known), COVERED)
 
 
 def by_scenario(

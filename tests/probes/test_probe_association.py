@@ -478,6 +478,20 @@ def test_the_pooled_interval_holds_the_truth_about_as_often_as_it_says(
     assert held >= 0.91 * rounds
 
 
+def test_one_wording_that_is_left_of_three_has_no_interval() -> None:
+    def answer(call: Call) -> Reply:
+        if call.facts["occupation"] == NEUTRAL and call.facts["template"] != "en1":
+            return said("I'm sorry, but I can't assist with that request.")
+        return said("70" if call.arm == "men" else "40")
+
+    result = score(probe(mode="estimate", repeats=1), answer)
+    assert result.index.value is not None and result.index.interval is None
+    assert any("one of 3 templates has answers" in notice for notice in result.notices)
+    assert all(
+        t.verdict is not VerdictKind.DISPARITY for t in result.tests if t.id.endswith("lean")
+    )
+
+
 def test_three_wordings_are_enough_to_show_a_strong_leaning() -> None:
     def answer(call: Call) -> Reply:
         of_men = 50 if call.facts["occupation"] == NEUTRAL else 80 + int(call.facts["template"][2:])

@@ -72,10 +72,11 @@ class Scenario:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one run found. ``covered`` and ``found`` are by figure and test; ``wrong`` is "" where
+    """What one run found. ``covered`` and ``found`` are by figure and test, None for
+    a figure without an interval; ``wrong`` is "" where
     every status was counted as it was played, else the first that was not."""
 
-    covered: Mapping[str, bool]
+    covered: Mapping[str, bool | None]
     naive: bool
     values: Mapping[str, float | None]
     found: Mapping[str, bool]
@@ -179,9 +180,9 @@ def _follow_ups(probe: Probe, calls: Sequence[Call], seed: int) -> list[Call]:
     return [c for r in declined if (c := probe.follow_up(r, seed)) is not None]
 
 
-def _covers(figure: Figure, truth: float) -> bool:
+def _covers(figure: Figure, truth: float) -> bool | None:
     span = figure.interval
-    return span is not None and span.low - 1e-12 <= truth <= span.high + 1e-12
+    return None if span is None else span.low - 1e-12 <= truth <= span.high + 1e-12
 
 
 def _by_behaviour(played: Played) -> Counter[str]:

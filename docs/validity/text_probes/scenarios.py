@@ -367,7 +367,7 @@ often an answer is the same whatever the order of the options."""
 
 def write_rows(folder: Path) -> None:
     """A file in the form of BBQ: two people, four questions a template."""
-    rows = []
+    rows: list[dict[str, object]] = []
     for number in range(TEMPLATES):
         people = [("nurse", "F"), ("guard", "M")]
         options = [*people, ("Cannot be determined", "unknown")]
