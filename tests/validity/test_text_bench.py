@@ -12,8 +12,9 @@ import httpx
 import pytest
 
 from docs.validity.text_bench import Promise, promises
+from docs.validity.text_probes.drawing import apart, expit, mean_share
 from docs.validity.text_probes.running import ENDS, Outcome, Scenario, run
-from docs.validity.text_probes.scenarios import apart, expit, mean_share, scenarios
+from docs.validity.text_probes.scenarios import scenarios
 from docs.validity.text_probes.server import ChatServer
 from probes.calls import Status
 from service.fake_servers.chat_personality import Fault, Personality
