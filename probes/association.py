@@ -47,6 +47,12 @@ SPEC = ProbeSpec(
     reference="Kurita et al. 2019, doi 10.18653/v1/W19-3823; Rudinger et al. 2018, doi 10.18653/v1/N18-2002",
     path_settings=("reference",),
 )
+EXAMPLES = (
+    {"templates": 3, "occupations": (), "more_occupations": {"pilot": "Pilot", "cook": "Cook"}},
+    {"mode": "next_token", "kind": "chat", "templates": 3},
+    {"mode": "estimate", "occupations": (), "more_occupations": {"cook": "Cook"}, "repeats": 2},
+    {"mode": "choice", "occupations": (), "more_occupations": {"cook": "Cook"}, "repeats": 2},
+)
 Mode = Literal["next_token", "estimate", "choice"]
 NEUTRAL = "(neutral)"
 ARMS: Mapping[Mode, tuple[str, str]] = {
@@ -154,6 +160,8 @@ class Association:
             SPEC.id, f"{language}{number}:{occupation.id}", arm, repeat, language, facts=facts
         )
         asked = self._words(wording, occupation.word, arm, language)
+        if self.settings.mode == "estimate":
+            facts["group"] = self._group(arm, language)
         if self.settings.mode == "next_token":
             sampling = Sampling(
                 None, None, 1, top_logprobs=self.settings.top_logprobs, open_ended=True
@@ -166,9 +174,12 @@ class Association:
             sampling = Sampling(self.settings.temperature, self.settings.top_p, most)
         return replace(call, messages=(Message("user", asked),), sampling=sampling)
 
+    def _group(self, arm: str, language: str) -> str:
+        groups = texts(language).groups
+        return groups.women if arm == "women" else groups.men
+
     def _words(self, wording: str, word: str, arm: str, language: str) -> str:
-        found = texts(language)
-        group = found.groups.women if arm == "women" else found.groups.men
+        found, group = texts(language), self._group(arm, language)
         pronouns = (found.pronouns.men, found.pronouns.women)
         first, second = pronouns if arm == "men first" else pronouns[::-1]
         return wording.format(o=word, group=group, first=first, second=second)

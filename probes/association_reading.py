@@ -38,18 +38,20 @@ def pronoun_odds(told: Mapping[str, float], words: Words, chat: bool) -> Odds | 
     """Log-odds from the most likely next tokens with their natural log-probabilities; None where
     neither pronoun is among them. One that is not has at most the probability of the last one told,
     which bounds the log-odds on the side of 0."""
+    # -9999 or minus infinity is how servers write "as good as never": such a token is not told
+    told = {token: p for token, p in told.items() if math.exp(min(p, 0.0)) > 0}
     men = _mass(told, variants(words.men, chat))
     women = _mass(told, variants(words.women, chat))
     if not men and not women:
         return None
-    least = math.exp(min(told.values()))
+    least = math.exp(min(*told.values(), 0.0))
     bound: Bound = "" if men and women else ("at least" if men else "at most")
     odds = math.log((men or least) / (women or least))
     return Odds(odds, bound, men + women)
 
 
 def _mass(told: Mapping[str, float], forms: frozenset[str]) -> float:
-    return sum(math.exp(p) for token, p in told.items() if token in forms)
+    return sum(math.exp(min(p, 0.0)) for token, p in told.items() if token in forms)
 
 
 def chosen_pronoun(text: str, words: Words) -> Literal["men", "women"] | None:

@@ -66,7 +66,11 @@ class Probe(Protocol):
 
 
 class ProbeModule(Protocol):
-    """What a module (or object) must offer to be found as a probe."""
+    """What a module (or object) must offer to be found as a probe.
+
+    It may offer ``EXAMPLES`` too, a sequence of settings, one for each way of the probe that is
+    unlike the others, and cheap: tests build it with each of them (its defaults without any).
+    """
 
     SPEC: ProbeSpec
 

@@ -30,6 +30,7 @@ SPEC = ProbeSpec(
     reference="forced choice with order permuted; baseline by neutral tasks",
     path_settings=("names", "texts"),
 )
+EXAMPLES = ({"repeats": 2, "couples": 2},)
 QUOTE = 120
 
 

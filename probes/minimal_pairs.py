@@ -36,6 +36,10 @@ SPEC = ProbeSpec(
     "Nangia et al. 2020 (CrowS-Pairs); Nadeem et al. 2021 (StereoSet)",
     path_settings=("templates", "ratings"),
 )
+EXAMPLES = (
+    {"occupations": ("nurse", "surgeon"), "repeats": 2, "diagnostic_repeats": 1},
+    {"occupations": ("nurse",), "repeats": 2, "diagnostic_repeats": 0, "kind": "completion"},
+)
 IRRELEVANT = "irrelevant"
 
 

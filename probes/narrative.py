@@ -31,6 +31,7 @@ SPEC = ProbeSpec(
     reference="Lucy and Bamman 2021; Wan et al. 2023",
     path_settings=("names", "lexicon", "texts"),
 )
+EXAMPLES = ({"repeats": 2, "names_per_group": 2, "neutral_names": 1},)
 QUOTE = 240
 """Characters of a continuation that are kept to be quoted."""
 

@@ -35,6 +35,7 @@ SPEC = ProbeSpec(
     in_composite=False,
     path_settings=("rows",),
 )
+EXAMPLES = ({"limit": 12, "repeats": 2},)
 SAMPLE = Path(__file__).parent / "data" / "benchmark_sample"
 _QUOTED = 200
 """Characters of a reply that are kept to be quoted."""

@@ -38,6 +38,7 @@ SPEC = ProbeSpec(
     in_composite=False,
     path_settings=("cases",),
 )
+EXAMPLES = ({"cases": "cases.jsonl", "repeats": 2},)
 State = Literal["fail", "open", "not measurable", "pass"]
 HEAVIEST: tuple[State, ...] = ("fail", "open", "not measurable", "pass")
 VERDICTS = {"fail": VerdictKind.DISPARITY}
@@ -123,7 +124,7 @@ class Regressions:
             case.language,
             (*first, Message("user", prompt)),
             sampling=Sampling(temperature=self.settings.temperature, max_tokens=case.max_tokens),
-            facts={"case": case.id},
+            facts={"case": case.id, "slots": " / ".join(case.slots(arm).values())},
         )
 
     def follow_up(self, reading: Reading, seed: int) -> Call | None:

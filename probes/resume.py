@@ -34,6 +34,7 @@ SPEC = ProbeSpec(
     reference="Bertrand and Mullainathan 2004; Armstrong et al. 2024; Bloomberg 2024",
     path_settings=("names", "lexicon", "texts"),
 )
+EXAMPLES = ({"repeats": 2, "names_per_group": 3, "jobs": ("backend_engineer",)},)
 
 
 class ResumeSettings(Settings):
