@@ -33,7 +33,7 @@ from probes.association_texts import (
     read_shares,
     texts,
 )
-from probes.calls import Call, Message, Reading, Reply, Sampling, Status
+from probes.calls import Call, Message, Reading, Reply, Sampling, Status, in_order
 from probes.contract import ProbeSpec, Settings, read_settings
 from probes.results import ProbeResult
 from probes.statuses import spoken, status_of
@@ -254,7 +254,7 @@ class Association:
             occupations=tuple(o.id for o in self._asked(language) if o.id != NEUTRAL),
             templates=tuple(f"{language}{n}" for n, _ in enumerate(self._wordings(language), 1)),
         )  # fmt: skip
-        return result(asked, readings)
+        return result(asked, in_order(readings))
 
 
 def build(settings: Mapping[str, Any], folder: Path) -> Association:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Literal, Self
@@ -169,3 +169,11 @@ class Reading:
     reason: str = ""
     extras: Mapping[str, float | str] = field(default_factory=dict)
     model: str | None = None
+
+
+def in_order(
+    readings: Sequence[Reading], rank: Callable[[Call], int] = lambda call: 0
+) -> list[Reading]:
+    """The readings by ``rank``, within a rank by place: figures that are drawn by chance (bootstraps),
+    tables and quotes must not depend on the order in which replies came."""
+    return sorted(readings, key=lambda reading: (rank(reading.call), reading.call.place))

@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from pydantic import Field, model_validator
 
-from probes.calls import Call, Message, Reading, Reply, Sampling, Status
+from probes.calls import Call, Message, Reading, Reply, Sampling, Status, in_order
 from probes.contract import ProbeSpec, Settings, read_settings
 from probes.family_score import ORDERS, score_families
 from probes.family_texts import Families, read_families
@@ -127,7 +127,9 @@ class FamilyProbe:
     def score(self, readings: Sequence[Reading], language: str, seed: int) -> ProbeResult:
         """The index is the share of women in caring tasks less that in neutral ones."""
         s = self.settings
-        return score_families(SPEC, readings, language, seed, s.alpha, s.margin, s.follow_limit)
+        tasks = list(self._texts(language).tasks)
+        ordered = in_order(readings, lambda call: tasks.index(call.facts["task"]))
+        return score_families(SPEC, ordered, language, seed, s.alpha, s.margin, s.follow_limit)
 
     def _texts(self, language: str) -> Families:
         if language not in self._known:

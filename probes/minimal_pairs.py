@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from domain.errors import LikenessError
-from probes.calls import Call, Reading, Reply, Sampling, Status
+from probes.calls import Call, Reading, Reply, Sampling, Status, in_order
 from probes.contract import ProbeSpec, Settings, read_settings
 from probes.labels import LabelSet, load
 from probes.pairs import design, diagnosis, scoring, templates
@@ -138,6 +138,8 @@ class MinimalPairs:
         pairs = self.pairs(language)
         occupations = {p.occupation.id: p.occupation for p in pairs}
         arms = self._arms(language)
+        order = list(dict.fromkeys(p.template.id for p in pairs))
+        ordered = in_order(readings, lambda call: order.index(call.facts["template"]))
         asked = scoring.Asked(
             pairs,
             replace(self._preset, arms={**self._preset.arms, language: arms}),
@@ -147,7 +149,7 @@ class MinimalPairs:
             design.base_filter([o for o in occupations.values() if o.field != "neutral"]),
             self._ratings,
         )
-        return scoring.result(SPEC.id, SPEC.question, readings, language, asked, seed)
+        return scoring.result(SPEC.id, SPEC.question, ordered, language, asked, seed)
 
     def pairs(self, language: str) -> tuple[design.Pair, ...]:
         """Every pair of the design, each with its proof; LikenessError names what cannot be filled."""

@@ -21,7 +21,7 @@ from probes.benchmarks.matching import LETTERS, match
 from probes.benchmarks.questions import Asked
 from probes.benchmarks.telling import tell
 from probes.benchmarks.wording import LANGUAGES, prompt
-from probes.calls import Call, Message, Reading, Reply, Sampling, Status
+from probes.calls import Call, Message, Reading, Reply, Sampling, Status, in_order
 from probes.contract import ProbeSpec, Settings, read_settings
 from probes.results import ProbeResult
 from probes.statuses import json_in, spoken, status_of
@@ -183,7 +183,7 @@ class QaBenchmark:
 
     def score(self, readings: Sequence[Reading], language: str, seed: int) -> ProbeResult:
         """Scores of the benchmark with bounds and intervals, and whether they can be read at all."""
-        asked = [self._asked(reading) for reading in readings]
+        asked = [self._asked(reading) for reading in in_order(readings)]
         left_out = sum(item.towards is None for item in self.items(language))
         return tell(
             SPEC,

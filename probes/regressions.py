@@ -23,7 +23,7 @@ from domain.verdicts import VerdictKind
 from probes.analysis.multiplicity import HOLM, holm
 from probes.analysis.paired_arms import judged, refusal_question, tallies
 from probes.analysis.rates import mean_interval
-from probes.calls import Call, Message, Reading, Reply, Sampling, Status
+from probes.calls import Call, Message, Reading, Reply, Sampling, Status, in_order
 from probes.contract import ProbeSpec, Settings, read_settings
 from probes.regression_cases import OTHER, Case, read_cases
 from probes.results import Figure, Interval, ProbeResult, Table, TestResult
@@ -117,15 +117,10 @@ class Regressions:
         system, prompt = case.text(arm)
         first = (Message("system", system),) if system else ()
         return Call(
-            SPEC.id,
-            case.id,
-            arm,
-            repeat,
-            case.language,
-            (*first, Message("user", prompt)),
+            SPEC.id, case.id, arm, repeat, case.language, (*first, Message("user", prompt)),
             sampling=Sampling(temperature=self.settings.temperature, max_tokens=case.max_tokens),
             facts={"case": case.id, "slots": " / ".join(case.slots(arm).values())},
-        )
+        )  # fmt: skip
 
     def follow_up(self, reading: Reading, seed: int) -> Call | None:
         """None: a case is asked as it was found."""
@@ -154,6 +149,8 @@ class Regressions:
 
     def score(self, readings: Sequence[Reading], language: str, seed: int) -> ProbeResult:
         """Pass, fail or open by case and arm, with Holm over all of them."""
+        places = [(case.id, arm) for case in self.cases for arm in case.arms]
+        readings = in_order(readings, lambda call: places.index((call.item, call.arm)))
         rows = self._rows(readings)
         adjusted = holm([row.p for row in rows])
         states = [row.state(p, self.settings.alpha) for row, p in zip(rows, adjusted, strict=True)]
