@@ -172,11 +172,13 @@ def _test(
 def _lean(asked: Question, found: Grid, index: Figure) -> TestResult:
     tested = _leaning(found, asked.seed)
     side = "men" if (index.value or 0) > 0 else "women"
+    leans = index.interval is not None and index.interval.excludes(0.0)
     return _test(
         "lean", "Do these occupations together lean to one gender, beside the neutral word?",
         ("men", "women"), index, tested.p, tested.method,
         f"Over {len(asked.occupations)} occupations, beside a neutral word and from -1 (women) to 1 (men), the"
-        f" model leans {_span(index)}, towards {side}."
+        f" model leans {_span(index)} on average{f', towards {side}' if leans else ''}; single occupations"
+        " may lean either way."
         if index.value is not None
         else f"No leaning could be measured: {index.reason}.",
         asked.margin,

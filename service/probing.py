@@ -149,6 +149,11 @@ def score(
             where = f"{label} ({language}, {condition})"
             faults.append(f"{where} could not be scored: {type(error).__name__}: {said}")
         else:
+            if not found.usable and found.index.value is not None:
+                none = replace(
+                    found.index, value=None, interval=None, sd=None, reason=found.why_not
+                )
+                found = replace(found, index=none)
             results.append(replace(found, probe=label, condition=condition))
     return tuple(results), faults
 

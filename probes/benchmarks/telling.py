@@ -189,21 +189,31 @@ def _notices(scores: Scores, order: Consistency, left_out: int) -> list[str]:
             "Where the text gives the answer the model is not shown to find it more often than by "
             "guessing: what it answers elsewhere says little."
         )
-    n_b, n_c = scores.counts.total("n_b"), scores.counts.total("n_c")
-    if min(n_b, n_c) * 4 < max(n_b, n_c):
-        found.append(
-            f"{n_b} answers are to texts with the stereotype and {n_c} to texts against it: the published "
-            "bound 1 - |2 acc - 1| does not hold, the exact range does."
-        )
+    found += bound_notices(scores)
     if 0 < len(scores.counts.clusters) < WARN_BELOW:
         found.append(f"This {few_clusters(len(scores.counts.clusters))}.")
     return found
 
 
+def bound_notices(scores: Scores) -> list[str]:
+    """What to say where the published bound of the disambiguated score does not hold."""
+    n_b, n_c = scores.counts.total("n_b"), scores.counts.total("n_c")
+    if n_b == n_c or not min(n_b, n_c):
+        return []
+    return [
+        f"{n_b} answers are to texts with the stereotype and {n_c} to texts against it: the published "
+        "bound 1 - |2 acc - 1| does not hold, the exact range does."
+    ]
+
+
 def _examples(asked: Sequence[Asked]) -> tuple[tuple[str, str], ...]:
     """A few answers with the stereotype to questions that the text leaves open, else any answers."""
     first = [a for a in asked if a.reading.label == "towards" and _open(a)]
-    rest = [a for a in asked if a not in first and a.reading.extras.get("said")]
+    rest = [
+        a
+        for a in asked
+        if not (a.reading.label == "towards" and _open(a)) and a.reading.extras.get("said")
+    ]
     return tuple(
         (
             a.answer.item.condition,

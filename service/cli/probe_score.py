@@ -19,6 +19,7 @@ from probes.benchmarks.counting import Answer
 from probes.benchmarks.items import loaders
 from probes.benchmarks.predictions import Loaded, load_answers
 from probes.benchmarks.scoring import Scores, score
+from probes.benchmarks.telling import bound_notices
 from probes.calls import Status
 from probes.results import Figure, Interval
 from service.cli.escape import printable
@@ -113,6 +114,7 @@ def answer(benchmark: str, loaded: Loaded, scores: Scores, seed: int) -> dict[st
         "benchmark": benchmark,
         "matching": loaded.rule,
         **plain(scores),
+        "notices": bound_notices(scores),
         "by_category": {name: plain(score(some, seed)) for name, some in by_category.items()},
     }
 
@@ -192,6 +194,7 @@ def _show(found: dict[str, Any], scores: Scores) -> None:
         f"{found['k_c']:,} of {found['n_c']:,}",
         "plus is towards the stereotype; Wilson's interval takes items for independent, which those of "
         "one template are not",
+        *bound_notices(scores),
     ]
     for line in lines:
         console.print(line, highlight=False)

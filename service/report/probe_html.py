@@ -56,12 +56,13 @@ def render_probes(run: ProbeRun) -> str:
 def _facts(run: ProbeRun) -> list[tuple[str, str]]:
     counts = run.stats.statuses
     calls = sum(counts.values())
-    told = (Status.ANSWERED, Status.REFUSED, Status.ERRORED)
+    told = (Status.ANSWERED, Status.REFUSED, Status.ERRORED, Status.OUT_OF_CHOICE)
     unread = calls - sum(counts.get(s, 0) for s in told)
     shown = [
         (calls, "calls"),
         (counts.get(Status.ANSWERED, 0), "answered"),
         (counts.get(Status.REFUSED, 0), "refused"),
+        (counts.get(Status.OUT_OF_CHOICE, 0), "out of choice"),
         (unread, "cut off, filtered or not readable"),
         (counts.get(Status.ERRORED, 0), "no reply"),
     ]

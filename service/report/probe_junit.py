@@ -29,9 +29,9 @@ def of_probes(run: ProbeRun) -> list[Suite]:
 
 
 def _limit(line: GateLine) -> Case:
-    return Case(
-        line.id, "likeness.probe.gate", _OF_STATE[line.state], line.sentence, kind=line.state
-    )
+    about = line.sentence.partition(":")[0]
+    name = line.id if about == line.sentence else f"{line.id}: {about}"
+    return Case(name, "likeness.probe.gate", _OF_STATE[line.state], line.sentence, kind=line.state)
 
 
 def _questions(results: Sequence[ProbeResult]) -> list[Case]:

@@ -66,11 +66,7 @@ def probe_view(report: Row) -> dict[str, Any]:
 
 def in_short(report: Row) -> list[tuple[str, str]]:
     """(mark, sentence) for the first screen: what cannot be used, what was found, what was not."""
-    lines = [
-        ("warn", f"{_where(r, report)}: {r['why_not']}")
-        for r in report["results"]
-        if not r["usable"]
-    ]
+    lines = [("warn", said) for said in _unusable(report)]
     found = [
         (r, t)
         for r in report["results"]
@@ -86,6 +82,20 @@ def in_short(report: Row) -> list[tuple[str, str]]:
             ("none", "No difference between the groups was shown, and none is thereby ruled out.")
         )
     lines += [("none", said) for said in map(_composite_line, report["composites"]) if said]
+    return lines
+
+
+def _unusable(report: Row) -> list[str]:
+    """One line a probe, however many languages and conditions it could not be asked in."""
+    lines = []
+    bad = [r for r in report["results"] if not r["usable"]]
+    several = len({r["language"] for r in report["results"]}) > 1
+    for title in dict.fromkeys(r["title"] for r in bad):
+        mine = [r for r in bad if r["title"] == title]
+        spoken = dict.fromkeys(LANGUAGES.get(r["language"], r["language"]) for r in mine)
+        where = f", {', '.join(spoken)}" if several else ""
+        more = f" ({len(mine)} parts of the run)" if len(mine) > 1 else ""
+        lines.append(f"{title}{where}{more}: {mine[0]['why_not']}")
     return lines
 
 

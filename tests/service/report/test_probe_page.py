@@ -227,7 +227,7 @@ def test_the_cells_of_the_map_have_their_figures_for_the_script() -> None:
 
 def test_junit_has_the_limits_of_the_plan_else_the_questions() -> None:
     limits = ET.fromstring(probe_files(run())["junit.xml"])
-    assert [c.get("name") for c in limits.iter("testcase")] == ["max_abs_index"]
+    assert [c.get("name") for c in limits.iter("testcase")] == ["max_abs_index: resume"]
     assert len(list(limits.iter("failure"))) == 1
     asked = ET.fromstring(probe_files(run(gate=()))["junit.xml"])
     assert len(list(asked.iter("error"))) == 1
