@@ -28,15 +28,27 @@ from probes.calls import Call, Reading
 JOBS = {"backend_engineer": 0.3, "ward_nurse": -0.3}
 
 
+STRENGTHS = (
+    "Solid record",
+    "Led projects",
+    "Works well in a team",
+    "In-depth training",
+    "Clear steps",
+)
+RISKS = ("Short tenure", "Limited budget work", "New sector", "Gap in the record", "Few references")
+ROLES = ("as applied for", "as applied for", "senior, as applied for", "junior, as applied for")
+"""Words of every list that the probe counts, dealt alike to everybody."""
+
+
 def _screened(share: float) -> Say:
     def say(chance: random.Random) -> str:
         return json.dumps(
             {
-                "strengths": ["Solid record", "Clear steps", "Good training"],
-                "risks": ["Short tenure", "New sector", "Few references"],
+                "strengths": chance.sample(STRENGTHS, 3),
+                "risks": chance.sample(RISKS, 3),
                 "proceed": "yes" if chance.random() < share else "no",
                 "score": round(min(100, max(0, chance.gauss(70, 8)))),
-                "role": "as applied for",
+                "role": chance.choice(ROLES),
             }
         )
 
@@ -108,7 +120,7 @@ def stories(size: float) -> Scenario:
     truth = mean_share(size / 2, SPREAD) - mean_share(-size / 2, SPREAD)
     return Scenario(
         "narrative",
-        lambda folder: narrative.build({"repeats": 3, "neutral_names": 2}, folder), minds, {"leading_share": truth},
+        lambda folder: narrative.build({"repeats": 3}, folder), minds, {"leading_share": truth},
         lambda calls: words([c.facts["given"] for c in calls if c.arm == "women"]),
         "leading_share", "refusal_difference", by_arm("men", "women", lambda r: r.value), FAULTS,
     )  # fmt: skip
