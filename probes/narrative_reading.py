@@ -58,8 +58,10 @@ class Assigned:
 
 @cache
 def own_verbs(language: str) -> Verbs:
-    """The lists that come with the probe."""
+    """The lists that come with the probe. Raises LikenessError for a language without any."""
     file = resources.files("probes.data") / "verbs" / f"{language}.yaml"
+    if not file.is_file():
+        raise LikenessError(f"probe 'narrative': no lists of verbs in the language '{language}'")
     return _verbs(yaml.safe_load(file.read_text(encoding="utf-8")), language)
 
 

@@ -287,12 +287,9 @@ def _table(rows: Sequence[_Row], states: Sequence[State]) -> Table:
 def _by_repeat(readings: Sequence[Reading], arms: tuple[str, ...]) -> tuple[float | None, ...]:
     if len(arms) < 2:
         return ()
-    found = []
-    for repeat in sorted({r.call.repeat for r in readings}):
-        sides = [
-            [r.value for r in readings if (r.call.repeat, r.call.arm) == (repeat, arm)]
-            for arm in arms[:2]
-        ]
-        known = [[v for v in side if v is not None] for side in sides]
-        found.append(fmean(known[0]) - fmean(known[1]) if all(known) else None)
-    return tuple(found)
+    known: dict[int, tuple[list[float], list[float]]] = {}
+    for r in readings:
+        sides = known.setdefault(r.call.repeat, ([], []))
+        if r.value is not None and r.call.arm in arms[:2]:
+            sides[arms.index(r.call.arm)].append(r.value)
+    return tuple(fmean(a) - fmean(b) if a and b else None for _, (a, b) in sorted(known.items()))
