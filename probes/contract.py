@@ -1,7 +1,7 @@
 """What a probe is: it builds calls that differ in the slot alone, reads replies, and scores them.
 
-Adding a probe is one file in this package (plus its test): define ``SPEC`` and ``build``. Third
-parties offer the same module under the entry-point group ``likeness.probes``. A probe never talks to
+Adding a probe is one file in this package (plus its test): define ``SPEC`` and ``build``
+(docs/adding_a_probe.md). Third parties offer the same module under the entry-point group ``likeness.probes``. A probe never talks to
 a model: whoever runs it hands the replies in, so that a probe is a pure function of them.
 """
 
@@ -61,7 +61,7 @@ class Probe(Protocol):
 
     def score(self, readings: Sequence[Reading], language: str, seed: int) -> ProbeResult:
         """Figures and tests over the readings of one language and one condition: one reading for
-        each call that was made, however it ended."""
+        each call that was made, however it ended. Their order changes nothing (``calls.in_order``)."""
         ...
 
 

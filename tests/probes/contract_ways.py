@@ -5,18 +5,36 @@ from __future__ import annotations
 import atexit
 import json
 import random
+import re
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
+from types import ModuleType
 from typing import Any
 
 from probes.calls import Call, Reading, Reply
 from probes.contract import Probe, ProbeModule, discover
 
-FOUND = discover()
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "adding_a_probe.md"
+
+
+def page_code() -> str:
+    """The worked example of the page, as it stands there."""
+    (code,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    return str(code)
+
+
+def page_example() -> Any:
+    module = ModuleType("page_example")
+    exec(compile(page_code(), str(PAGE), "exec"), vars(module))
+    return module
+
+
+EXAMPLE = page_example()
+FOUND = {**discover(), EXAMPLE.SPEC.id: (EXAMPLE.SPEC, EXAMPLE)}
 PEOPLE: Mapping[str, tuple[str, str, str]] = {
     "en": ("the man", "the woman", "Cannot be determined"),
     "de": ("der Mann", "die Frau", "Kann nicht bestimmt werden"),
@@ -175,7 +193,7 @@ def answers(call: Call) -> list[Reply]:
         resume("no", 40), goes_on.format(he.capitalize()), goes_on.format(she.capitalize()),
         "patience and kindness", "technical skill", "医术精湛", "耐心", "die Geduld", "Fachwissen",
         *(facts[name] for name in ("man", "woman") if name in facts),
-        *CASE.get(call.language, CASE["en"]).values(),
+        *CASE.get(call.language, CASE["en"]).values(), "yes", "No.", "Ja", "nein",
     ]  # fmt: skip
     return [
         Reply(
