@@ -44,7 +44,7 @@ class NarrativeSettings(Settings):
 
     repeats: int = Field(5, ge=1, le=1000)
     names_per_group: int = Field(8, ge=2, le=1000)
-    neutral_names: int = Field(6, ge=0, le=50)
+    neutral_names: int = Field(8, ge=0, le=50)
     names: NameSource = NameSource()
     texts: str | None = None
     lexicon: str | None = None

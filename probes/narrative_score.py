@@ -58,13 +58,13 @@ def score_stories(
         replace(share.figure, id="index", title="Difference in the share of leading verbs"), repeats
     )
     pronouns = _pronoun_question(readings, seed)
-    tests = judged([share, refused], arms, spec.id, alpha) + judged(
-        counts, arms, f"{spec.id}_counts", alpha
+    families = 3 if pronouns else 2
+    tests = judged([share, refused], arms, spec.id, alpha, families) + judged(
+        counts, arms, f"{spec.id}_counts", alpha, families
     )
     if pronouns:
-        tests += judged(
-            [pronouns], ("stories of leading", "the neutral story"), f"{spec.id}_pronouns", alpha
-        )
+        against = ("stories of leading", "the neutral story")
+        tests += judged([pronouns], against, f"{spec.id}_pronouns", alpha, families)
     return ProbeResult(
         probe=spec.id,
         title=spec.title,

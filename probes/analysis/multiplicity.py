@@ -21,6 +21,12 @@ def holm(ps: Sequence[float | None]) -> list[float | None]:
     return _adjusted(ps, _holm)
 
 
+def over_families(ps: Sequence[float | None], families: int) -> list[float | None]:
+    """Corrected p values of one family of ``families`` that a probe has (Bonferroni between them):
+    the chance of any false alarm is then kept for the probe as a whole."""
+    return [None if p is None else min(1.0, families * p) for p in ps]
+
+
 def benjamini_hochberg(ps: Sequence[float | None]) -> list[float | None]:
     """p values that keep the share of false ones among alarms (Benjamini, Hochberg 1995), for maps."""
     return _adjusted(ps, stats.false_discovery_control)

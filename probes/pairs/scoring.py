@@ -9,7 +9,7 @@ from statistics import stdev
 from domain.verdicts import VerdictKind
 from probes.analysis.bootstrap import pooled_difference
 from probes.analysis.cells import Draw, build_cells
-from probes.analysis.multiplicity import HOLM, MAX_T, holm
+from probes.analysis.multiplicity import HOLM, MAX_T, holm, over_families
 from probes.analysis.tests import Tested
 from probes.calls import Reading
 from probes.labels import other_share
@@ -22,6 +22,10 @@ from probes.pairs.presets import OTHER, Preset
 from probes.results import Figure, HeatMap, Interval, ProbeResult, Table, TestResult
 
 MOSTLY_OTHER = 0.5
+
+FAMILIES = 2
+"""Named questions, and labels: an alarm in either is one of the probe."""
+BOTH = f", times {FAMILIES} families"
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +130,7 @@ def _tests(
         ("labels", f"Are the labels of {_two(asked)} the same altogether?", exclusive, apart),
         ("refusals", f"Are {_two(asked)} declined equally often?", declined, gap),
     )
-    adjusted = holm([tested.p for _, _, tested, _ in questions])
+    adjusted = over_families(holm([tested.p for _, _, tested, _ in questions]), FAMILIES)
     results = [
         _named(name, question, tested, figure, p, asked)
         for (name, question, tested, figure), p in zip(questions, adjusted, strict=True)
@@ -141,7 +145,7 @@ def _named(
     verdict = measures.judged(p, figure.interval, asked.alpha, margin)
     said = _sentence(name, figure, verdict, asked)
     return TestResult(
-        name, question, asked.arms, figure, verdict, tested.p, p, tested.method, HOLM,
+        name, question, asked.arms, figure, verdict, tested.p, p, tested.method, f"{HOLM}{BOTH}",
         "named", said, margin,
     )  # fmt: skip
 
@@ -151,7 +155,7 @@ def _by_label(
 ) -> list[TestResult]:
     draws = _draws(named)
     found = []
-    ps = measures.label_p_values(draws, asked.arms, labels, seed)
+    ps = over_families(measures.label_p_values(draws, asked.arms, labels, seed), FAMILIES)
     for label, p in zip(labels, ps, strict=True):
         counts: dict[str, list[int]] = {}
         for d in draws:
@@ -179,7 +183,7 @@ def _by_label(
                 None,
                 p,
                 "sign-flip of rows and templates",
-                MAX_T,
+                f"{MAX_T}{BOTH}",
                 "labels",
                 _sentence(f"'{_said(label)}'", figure, verdict, asked),
                 asked.margin,

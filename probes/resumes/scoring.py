@@ -112,8 +112,8 @@ def score_resumes(
 def _judged(
     questions: Sequence[Question], arms: tuple[str, str], family: str, alpha: float
 ) -> tuple[TestResult, ...]:
-    named = judged(questions[:NAMED], arms, family, alpha)
-    return named + judged(questions[NAMED:], arms, f"{family}_wording", alpha)
+    named = judged(questions[:NAMED], arms, family, alpha, 2)
+    return named + judged(questions[NAMED:], arms, f"{family}_wording", alpha, 2)
 
 
 def _formless(readings: Sequence[Reading]) -> str:
