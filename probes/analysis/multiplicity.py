@@ -21,10 +21,16 @@ def holm(ps: Sequence[float | None]) -> list[float | None]:
     return _adjusted(ps, _holm)
 
 
-def over_families(ps: Sequence[float | None], families: int) -> list[float | None]:
-    """Corrected p values of one family of ``families`` that a probe has (Bonferroni between them):
-    the chance of any false alarm is then kept for the probe as a whole."""
-    return [None if p is None else min(1.0, families * p) for p in ps]
+def over_families(ps: Sequence[float | None], share: float) -> list[float | None]:
+    """Corrected p values of one family of several that a probe has. ``share`` (over 0 to 1) of the
+    error is this family's; with shares that add up to 1 the chance of any false alarm is kept for
+    the probe as a whole (weighted Bonferroni, Holm 1979)."""
+    return [None if p is None else min(1.0, p / share) for p in ps]
+
+
+def of_share(correction: str, share: float) -> str:
+    """The name of a correction within a family that has that share of the error."""
+    return correction if share == 1 else f"{correction}, at {share:.0%} of the error"
 
 
 def benjamini_hochberg(ps: Sequence[float | None]) -> list[float | None]:

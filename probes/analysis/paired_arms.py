@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from domain.verdicts import VerdictKind
 from probes.analysis.bootstrap import cluster_bootstrap, few_clusters, pooled_difference
-from probes.analysis.multiplicity import HOLM, holm, over_families
+from probes.analysis.multiplicity import HOLM, holm, of_share, over_families
 from probes.analysis.tests import Tested, sign_flip
 from probes.calls import Reading, Status
 from probes.results import Figure, Interval, Tally, TestResult
@@ -138,11 +138,11 @@ def refusal_question(
 
 def judged(
     questions: Sequence[Question], arms: tuple[str, str], family: str, alpha: float,
-    families: int = 1,
+    error_share: float = 1.0,
 ) -> tuple[TestResult, ...]:  # fmt: skip
-    """The questions with Holm's correction over them, one of ``families`` of a probe. Within the margin as a whole: equivalent; else
+    """The questions with Holm's correction over them, a family with ``error_share`` of the probe's error. Within the margin as a whole: equivalent; else
     a disparity where the corrected test says so; else inconclusive."""
-    corrected = over_families(holm([q.tested.p for q in questions]), families)
+    corrected = over_families(holm([q.tested.p for q in questions]), error_share)
     return tuple(
         TestResult(
             id=q.figure.id,
@@ -153,7 +153,7 @@ def judged(
             p_value=q.tested.p,
             p_adjusted=p,
             method=q.tested.method,
-            correction=HOLM if families == 1 else f"{HOLM}, times {families} families",
+            correction=of_share(HOLM, error_share),
             family=family,
             sentence=_sentence(q, arms, p),
             margin=q.margin,

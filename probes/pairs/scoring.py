@@ -9,7 +9,7 @@ from statistics import stdev
 from domain.verdicts import VerdictKind
 from probes.analysis.bootstrap import pooled_difference
 from probes.analysis.cells import Draw, build_cells
-from probes.analysis.multiplicity import HOLM, MAX_T, holm, over_families
+from probes.analysis.multiplicity import HOLM, MAX_T, holm, of_share, over_families
 from probes.analysis.tests import Tested
 from probes.calls import Reading
 from probes.labels import other_share
@@ -23,9 +23,8 @@ from probes.results import Figure, HeatMap, Interval, ProbeResult, Table, TestRe
 
 MOSTLY_OTHER = 0.5
 
-FAMILIES = 2
-"""Named questions, and labels: an alarm in either is one of the probe."""
-BOTH = f", times {FAMILIES} families"
+EACH = 0.5
+"""Of the error, for the named questions and for the labels: an alarm in either is one of the probe."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +129,7 @@ def _tests(
         ("labels", f"Are the labels of {_two(asked)} the same altogether?", exclusive, apart),
         ("refusals", f"Are {_two(asked)} declined equally often?", declined, gap),
     )
-    adjusted = over_families(holm([tested.p for _, _, tested, _ in questions]), FAMILIES)
+    adjusted = over_families(holm([tested.p for _, _, tested, _ in questions]), EACH)
     results = [
         _named(name, question, tested, figure, p, asked)
         for (name, question, tested, figure), p in zip(questions, adjusted, strict=True)
@@ -145,7 +144,7 @@ def _named(
     verdict = measures.judged(p, figure.interval, asked.alpha, margin)
     said = _sentence(name, figure, verdict, asked)
     return TestResult(
-        name, question, asked.arms, figure, verdict, tested.p, p, tested.method, f"{HOLM}{BOTH}",
+        name, question, asked.arms, figure, verdict, tested.p, p, tested.method, of_share(HOLM, EACH),
         "named", said, margin,
     )  # fmt: skip
 
@@ -155,7 +154,7 @@ def _by_label(
 ) -> list[TestResult]:
     draws = _draws(named)
     found = []
-    ps = over_families(measures.label_p_values(draws, asked.arms, labels, seed), FAMILIES)
+    ps = over_families(measures.label_p_values(draws, asked.arms, labels, seed), EACH)
     for label, p in zip(labels, ps, strict=True):
         counts: dict[str, list[int]] = {}
         for d in draws:
@@ -183,7 +182,7 @@ def _by_label(
                 None,
                 p,
                 "sign-flip of rows and templates",
-                f"{MAX_T}{BOTH}",
+                of_share(MAX_T, EACH),
                 "labels",
                 _sentence(f"'{_said(label)}'", figure, verdict, asked),
                 asked.margin,

@@ -36,6 +36,8 @@ UNIT = "pair"
 FORMLESS = (Status.UNPARSABLE, Status.OUT_OF_CHOICE, Status.TRUNCATED)
 FORMLESS_LIMIT = 0.9
 """Share of calls without an answer in the form from which on the rest is no sample of anything."""
+NAMED_SHARE = 2 / 3
+"""Of the error, for decision, score and refusals; the rest is for wording and level."""
 NAMED = 3
 """Decisions, scores and refusals are one family of tests; wording and roles another."""
 
@@ -112,8 +114,8 @@ def score_resumes(
 def _judged(
     questions: Sequence[Question], arms: tuple[str, str], family: str, alpha: float
 ) -> tuple[TestResult, ...]:
-    named = judged(questions[:NAMED], arms, family, alpha, 2)
-    return named + judged(questions[NAMED:], arms, f"{family}_wording", alpha, 2)
+    named = judged(questions[:NAMED], arms, family, alpha, NAMED_SHARE)
+    return named + judged(questions[NAMED:], arms, f"{family}_wording", alpha, 1 - NAMED_SHARE)
 
 
 def _formless(readings: Sequence[Reading]) -> str:
