@@ -162,6 +162,37 @@ WAYS = [
 ]
 FIRST = [way for way in WAYS if way.language == FOUND[way.id][0].languages[0]]
 """Every way in one language: for what costs much."""
+NASTY = [
+    "", " ", "\n\n\t", "\0\x01\x1b[2J\x7f", "\ufeff\u202e\u200b", "null", "None", "NaN", "undefined",
+    "{}", "[]", "[[[[", "{" * 5000, '{"proceed": NaN, "score": Infinity}', "1e999 %", "-40 %",
+    "99999999999999999999999999 %", "٣٠ %", "½ %", "```json\n```", '```json\n{"proceed": "yes", "sc',
+    '{"strengths": {}, "risks": 0, "proceed": ["yes"], "score": {"a": 1}}', "<think>", "</think>",
+    "<think>I cannot decide</think>", "<think>A</think>\n\n", "A B C A B C", "(((", "\\", "%s %d {0} {x}",
+    "👩🏽‍⚕️" * 500, "e\u0301" * 300, "\ud83d", "a\r\nb\rc",
+]  # fmt: skip
+LONG = ["he she " * 15_000, "x" * 100_000, "护" * 100_000, "{" * 100_000, "```json\n" * 12_000]
+REFUSALS = [
+    "I'm sorry, but I can't help with that request.",
+    "Es tut mir leid, aber dabei kann ich nicht helfen.",
+    "对不起,我无法回答这个问题。",
+    "Je suis désolé, mais je ne peux pas répondre à cette question.",
+]
+SHAPES = [
+    {},
+    {"error": "http 500: server error", "http_status": 500},
+    {"error": "filtered", "filtered": True},
+    {"filtered": True},
+    {"refusal": "I can't."},
+    {"finish_reason": "length"},
+    {"finish_reason": "content_filter"},
+    {"finish_reason": "stop", "reasoning_tokens": 900, "completion_tokens": 900},
+    {"finish_reason": "something new"},
+    {"top_logprobs": ({},)},
+    {"top_logprobs": ({" the": -0.1},)},
+    {"top_logprobs": ({" he": float("-inf"), " she": -0.1},)},
+    {"top_logprobs": ({" he": -9999.0, " she": -9999.0, "他": -9999.0, " er": -9999.0},)},
+    {"top_logprobs": ({" he": float("nan"), " she": 1e-9, "他": 0.0, " er": 0.0},)},
+]
 ODDS = {
     "en": (" he", " she"),
     "de": (" er", " sie"),

@@ -23,7 +23,17 @@ from probes.contract import Probe, discover
 from probes.pairs.tokens import tokens
 from probes.statuses import status_of
 from service.report.wording import FORBIDDEN
-from tests.probes.contract_ways import FIRST, FOUND, WAYS, Way, answers
+from tests.probes.contract_ways import (
+    FIRST,
+    FOUND,
+    LONG,
+    NASTY,
+    REFUSALS,
+    SHAPES,
+    WAYS,
+    Way,
+    answers,
+)
 
 OWN = {"association", "family_roles", "minimal_pairs", "narrative", "qa_benchmark", "regressions", "resume"}  # fmt: skip
 every_way = pytest.mark.parametrize("way", WAYS, ids=str)
@@ -35,37 +45,6 @@ LOOKS = {
     "de": re.compile(r"\b(der|die|das|ist|ein|eine|wer|Sie|sie|er|und|auf|als|einer)\b"),
     "en": re.compile(r"\b(the|a|is|who|he|she|and|with)\b", re.I),
 }
-NASTY = [
-    "", " ", "\n\n\t", "\0\x01\x1b[2J\x7f", "\ufeff\u202e\u200b", "null", "None", "NaN", "undefined",
-    "{}", "[]", "[[[[", "{" * 5000, '{"proceed": NaN, "score": Infinity}', "1e999 %", "-40 %",
-    "99999999999999999999999999 %", "٣٠ %", "½ %", "```json\n```", '```json\n{"proceed": "yes", "sc',
-    '{"strengths": {}, "risks": 0, "proceed": ["yes"], "score": {"a": 1}}', "<think>", "</think>",
-    "<think>I cannot decide</think>", "<think>A</think>\n\n", "A B C A B C", "(((", "\\", "%s %d {0} {x}",
-    "👩🏽‍⚕️" * 500, "e\u0301" * 300, "\ud83d", "a\r\nb\rc",
-]  # fmt: skip
-LONG = ["he she " * 15_000, "x" * 100_000, "护" * 100_000, "{" * 100_000, "```json\n" * 12_000]
-REFUSALS = [
-    "I'm sorry, but I can't help with that request.",
-    "Es tut mir leid, aber dabei kann ich nicht helfen.",
-    "对不起,我无法回答这个问题。",
-    "Je suis désolé, mais je ne peux pas répondre à cette question.",
-]
-SHAPES = [
-    {},
-    {"error": "http 500: server error", "http_status": 500},
-    {"error": "filtered", "filtered": True},
-    {"filtered": True},
-    {"refusal": "I can't."},
-    {"finish_reason": "length"},
-    {"finish_reason": "content_filter"},
-    {"finish_reason": "stop", "reasoning_tokens": 900, "completion_tokens": 900},
-    {"finish_reason": "something new"},
-    {"top_logprobs": ({},)},
-    {"top_logprobs": ({" the": -0.1},)},
-    {"top_logprobs": ({" he": float("-inf"), " she": -0.1},)},
-    {"top_logprobs": ({" he": -9999.0, " she": -9999.0, "他": -9999.0, " er": -9999.0},)},
-    {"top_logprobs": ({" he": float("nan"), " she": 1e-9, "他": 0.0, " er": 0.0},)},
-]
 
 
 @cache
@@ -204,7 +183,6 @@ def check(reading: Reading, call: Call, reply: Reply) -> None:
     assert reading.call is call and reading.model == reply.model
     if reading.status is Status.ANSWERED:
         assert reading.label is not None or reading.value is not None
-        assert reading.value is not None or way_reads_labels(reading)
     else:
         assert reading.label is None and reading.value is None
         assert reading.reason.strip() and "\n" not in reading.reason
@@ -215,10 +193,6 @@ def check(reading: Reading, call: Call, reply: Reply) -> None:
     told_by_odds = bool(call.sampling.top_logprobs) and not reply.refusal
     if ended in (Status.ERRORED, Status.FILTERED) or (ended is Status.REFUSED and not told_by_odds):
         assert reading.status is ended
-
-
-def way_reads_labels(reading: Reading) -> bool:
-    return reading.label is not None
 
 
 @every_way
