@@ -6,13 +6,11 @@ parties offer the same module under the entry-point group ``likeness.adapters``.
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from importlib.metadata import entry_points
 from typing import Any, Literal, Protocol
 
+from domain.discovery import offered
 from domain.edits import EditOutcome, EditRequest, Task
 from domain.errors import ExtraMissing, LikenessError
 from domain.sizing import SizeRule
@@ -93,15 +91,8 @@ BROKEN: dict[str, str] = {}
 
 def discover() -> dict[str, tuple[ToolSpec, AdapterModule]]:
     """Every adapter by id: this package's modules, then installed entry points."""
-    package = importlib.import_module("adapters")
     found: dict[str, tuple[ToolSpec, AdapterModule]] = {}
-    for info in sorted(pkgutil.iter_modules(package.__path__), key=lambda i: i.name):
-        _register(importlib.import_module(f"adapters.{info.name}"), found)
-    for entry in entry_points(group="likeness.adapters"):
-        try:
-            _register(entry.load(), found)
-        except Exception as error:  # a stranger's module: it must not take the others down with it
-            BROKEN[entry.name] = f"{type(error).__name__}: {error}"
+    offered("adapters", "likeness.adapters", lambda module: _register(module, found), BROKEN)
     return found
 
 

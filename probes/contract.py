@@ -7,15 +7,13 @@ a model: whoever runs it hands the replies in, so that a probe is a pure functio
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 import domain.settings
+from domain.discovery import offered
 from domain.errors import LikenessError, did_you_mean
 from domain.settings import Settings
 from probes.calls import Call, Reading, Reply
@@ -86,16 +84,8 @@ BROKEN: dict[str, str] = {}
 
 def discover() -> dict[str, tuple[ProbeSpec, ProbeModule]]:
     """Every probe by id: this package's modules, then installed entry points."""
-    package = importlib.import_module("probes")
     found: dict[str, tuple[ProbeSpec, ProbeModule]] = {}
-    for info in sorted(pkgutil.iter_modules(package.__path__), key=lambda i: i.name):
-        if not info.ispkg:
-            _register(importlib.import_module(f"probes.{info.name}"), found)
-    for entry in entry_points(group="likeness.probes"):
-        try:
-            _register(entry.load(), found)
-        except Exception as error:  # a stranger's module: it must not take the others down with it
-            BROKEN[entry.name] = f"{type(error).__name__}: {error}"
+    offered("probes", "likeness.probes", lambda module: _register(module, found), BROKEN)
     return found
 
 

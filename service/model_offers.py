@@ -17,8 +17,8 @@ from pydantic import ValidationError
 
 import probes.contract
 from domain.errors import PlanError, did_you_mean
-from domain.probe_plan import EndpointChoice, ProbePlan
-from service.offers import PLAN, OperatorsFile, check_text, load_yaml, operators_file
+from domain.probe_plan import EndpointChoice
+from service.offers import PLAN, check_text, load_yaml, operators_file
 from service.probe_plans import LoadedProbePlan, read_probe_plan
 
 LOCAL = "smollm2"
@@ -119,15 +119,3 @@ def _files_named(data: Mapping[str, Any]) -> Iterator[str]:
     gate = data.get("gate")
     if isinstance(gate, Mapping) and "baseline" in gate:
         yield "gate.baseline: names a file, which a plan sent to a service cannot"
-
-
-def shown(loaded: LoadedProbePlan) -> dict[str, Any]:
-    """The plan as a report may show it: of an offered model its name and no more."""
-    plan: ProbePlan = loaded.plan
-    told = plan.model_dump(mode="json", exclude_none=True)
-    if loaded.offer:
-        told["endpoint"] = {"offer": loaded.offer, "model": plan.endpoint.model}
-    return told
-
-
-__all__ = ["LOCAL", "ModelOffer", "ModelOffers", "OperatorsFile", "load_model_offers", "shown"]

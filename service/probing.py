@@ -47,6 +47,34 @@ class Progress(Protocol):
         ...
 
 
+class Watch(Protocol):
+    """Is told of stages and their steps, as those who watch an audit are."""
+
+    def stage(self, name: str, total: int) -> None:
+        """A stage of ``total`` steps begins."""
+        ...
+
+    def step(self, name: str) -> None:
+        """One step of the stage is done."""
+        ...
+
+
+class Steps:
+    """Turns "so many of so many" into the stages and steps of a run that is watched."""
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch, self._done = watch, dict[str, int]()
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        """``done`` of ``total`` replies are there."""
+        if stage not in self._done:
+            self._watch.stage(stage, total)
+            self._done[stage] = 0
+        for _ in range(done - self._done[stage]):
+            self._watch.step(stage)
+        self._done[stage] = max(done, self._done[stage])
+
+
 class Stopped(LikenessError):
     """Somebody asked for an end before every call was answered. What was answered is kept."""
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from domain.errors import LikenessError
 from probes.names import texts
+from probes.own_texts import texts_of
 from probes.word_lists import Counter, counter
 
 FIELDS = ("strengths", "risks", "proceed", "score", "role")
@@ -42,14 +40,7 @@ class Screening:
 def read_screening(language: str, file: Path | None = None) -> Screening:
     """The texts that come with the probe, or those of ``file`` (which may leave out all but prompt
     and jobs). Raises LikenessError naming the file and what is wrong in it."""
-    own = _own(language if language in LANGUAGES else "en")
-    told = own
-    if file is not None:
-        try:
-            told = yaml.safe_load(file.read_text(encoding="utf-8"))
-        except (OSError, ValueError, yaml.YAMLError):
-            raise LikenessError(f"resumes '{file.name}': not there, or no YAML") from None
-        told = {**own, **_checked(told, file.name)}
+    told = texts_of("resumes", language, file, _checked)
     every = [told, *(_own(code) for code in LANGUAGES)]
     return Screening(
         question=told["prompt"],
@@ -81,9 +72,7 @@ def _answers(every: list[dict[str, Any]]) -> tuple[tuple[str, bool], ...]:
 
 @cache
 def _own(language: str) -> dict[str, Any]:
-    file = resources.files("probes.data") / "resumes" / f"{language}.yaml"
-    loaded: dict[str, Any] = yaml.safe_load(file.read_text(encoding="utf-8"))
-    return loaded
+    return texts_of("resumes", language, None, _checked)
 
 
 def _checked(told: Any, file: str) -> dict[str, Any]:

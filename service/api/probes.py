@@ -9,19 +9,19 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from domain.errors import Conflict, LikenessError, PlanError
+from domain.errors import LikenessError, PlanError
 from probes.contract import discover
 from service.api.context import Context, ContextOf
 from service.api.idempotent import once_id
 from service.api.own_runs import Reader, Submitter
 from service.api.problems import Problem, problems
-from service.api.run_request import check_webhook, mistakes
+from service.api.run_request import check_webhook, enqueue, mistakes
 from service.api.run_status import Run, status_of
 from service.api.security import Caller, in_thread
 from service.model_offers import ModelOffers, load_model_offers
 from service.offers import plan_text
 from service.probe_questions import questions
-from service.store.jobs import QUEUED, Jobs, Row, new_run_id
+from service.store.jobs import Row, new_run_id
 
 router = APIRouter(tags=["probes"])
 _EXAMPLE_PLAN = """\
@@ -135,17 +135,7 @@ def _submit(context: Context, caller: Caller, run_id: str, body: ProbeRequest) -
     if body.webhook_url is not None:
         check_webhook(body.webhook_url, context.server.fetch_allow)
     name, text = _checked(context, body)
-    jobs = Jobs(context.database)
-    if jobs.counts()[QUEUED] >= context.limits.max_queued:
-        retry = {"Retry-After": str(10 * context.limits.poll_after_s)}
-        raise Problem(503, "busy", "too many runs wait for a worker", headers=retry)
-    try:
-        return jobs.submit(run_id, None, caller.key_id, body.name or name, text, body.webhook_url)
-    except Conflict:
-        made = jobs.get(run_id)  # by this very request, whose answer was lost
-        if made is None:
-            raise
-        return made
+    return enqueue(context, caller, run_id, None, body.name or name, text, body.webhook_url)
 
 
 def _checked(context: Context, body: ProbeRequest) -> tuple[str, str]:

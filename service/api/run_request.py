@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from domain.errors import LikenessError, ManifestError, PlanError
+from domain.errors import Conflict, LikenessError, ManifestError, PlanError
 from service import presets
 from service.api.context import Context
 from service.api.problem_kinds import kind
@@ -17,6 +17,7 @@ from service.engine import materialise
 from service.offers import Offers, plan_text
 from service.plans import LoadedPlan
 from service.runs import build_tool, close_tool
+from service.store.jobs import QUEUED, Jobs, Row
 from service.store.readings import accepted_items, batch
 from service.webhooks import check_target
 
@@ -125,6 +126,25 @@ def _try_settings(loaded: LoadedPlan, offers: Offers) -> None:
         except LikenessError as error:
             said = str(error).removeprefix(f"tool '{tool.id}': ")
             raise PlanError(f"{PLAN}: tool '{tool.label}': {said}") from None
+
+
+def enqueue(
+    context: Context, caller: Caller, run_id: str, batch_id: str | None, name: str, text: str,
+    webhook_url: str | None,
+) -> Row:  # fmt: skip
+    """Put a run into the queue, or find the one that this very request has put there before its
+    answer was lost. Raises Problem where too many wait."""
+    jobs = Jobs(context.database)
+    if jobs.counts()[QUEUED] >= context.limits.max_queued:
+        retry = {"Retry-After": str(10 * context.limits.poll_after_s)}
+        raise Problem(503, "busy", "too many runs wait for a worker", headers=retry)
+    try:
+        return jobs.submit(run_id, batch_id, caller.key_id, name, text, webhook_url)
+    except Conflict:
+        made = jobs.get(run_id)
+        if made is None:
+            raise
+        return made
 
 
 def check_webhook(url: str, allowed: Collection[str]) -> None:

@@ -8,7 +8,6 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel, Field
 
-from domain.errors import Conflict
 from service import presets
 from service.api.conditional import has_already, not_modified
 from service.api.context import Context, ContextOf, context_of
@@ -17,7 +16,7 @@ from service.api.own_runs import Reader, RunId, RunToChange, RunToRead, Submitte
 from service.api.paging import Cursors, CursorText, PageSize, cut, link_next
 from service.api.problem_kinds import kind
 from service.api.problems import Problem, problems
-from service.api.run_request import RunRequest, checked, plan_in
+from service.api.run_request import RunRequest, checked, enqueue, plan_in
 from service.api.run_status import Run, State, status_of, tag_of
 from service.api.security import Caller, in_thread
 from service.api.tools import offers
@@ -112,18 +111,8 @@ async def create_run(
 def _submit(context: Context, caller: Caller, run_id: str, body: RunRequest) -> Row:
     text = plan_in(body, context.limits.max_plan_bytes)
     loaded = checked(context, caller, body, text, offers(context.server.tools))
-    jobs = Jobs(context.database)
-    if jobs.counts()[QUEUED] >= context.limits.max_queued:
-        retry = {"Retry-After": str(10 * context.limits.poll_after_s)}
-        raise Problem(503, "busy", "too many runs wait for a worker", headers=retry)
     name = body.name or loaded.plan.name
-    try:
-        return jobs.submit(run_id, body.batch_id, caller.key_id, name, text, body.webhook_url)
-    except Conflict:
-        made = jobs.get(run_id)  # by this very request, whose answer was lost
-        if made is None:
-            raise
-        return made
+    return enqueue(context, caller, run_id, body.batch_id, name, text, body.webhook_url)
 
 
 async def _followed(request: Request, response: Response, run_id: str, prefer: str | None) -> Run:

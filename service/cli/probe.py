@@ -174,7 +174,7 @@ def _ask(loaded: LoadedProbePlan, out: Path, limit: Budget | None) -> Done:
     from probes.asking import cost
     from service.probe_endpoint import opened
     from service.probe_runs import alone_in, begin, end, ledger_in
-    from service.probing import Stopped, Ways, run_probes
+    from service.probing import Steps, Stopped, Ways, run_probes
     from service.report.files import write_atomically
     from service.store.probe_calls import ProbeCalls
 
@@ -188,7 +188,7 @@ def _ask(loaded: LoadedProbePlan, out: Path, limit: Budget | None) -> Done:
         this = begin(loaded, ledger, out)
         journal = ProbeCalls(ledger.database, ledger.run_id)
         with _interruptible(bars.say) as stopping:
-            ways = Ways(budget, stopping, _Steps(bars), bars.say)
+            ways = Ways(budget, stopping, Steps(bars), bars.say)
             try:
                 done = run_probes(loaded, endpoint, journal, this, ways)
             except Stopped:
@@ -197,21 +197,6 @@ def _ask(loaded: LoadedProbePlan, out: Path, limit: Budget | None) -> Done:
             write_atomically(out / name, content)
         end(ledger, done)
     return done
-
-
-class _Steps:
-    """Turns "so many of so many" into the steps of a bar."""
-
-    def __init__(self, bars: Bars) -> None:
-        self._bars, self._done = bars, dict[str, int]()
-
-    def __call__(self, stage: str, done: int, total: int) -> None:
-        if stage not in self._done:
-            self._bars.stage(stage, total)
-            self._done[stage] = 0
-        for _ in range(done - self._done[stage]):
-            self._bars.step(stage)
-        self._done[stage] = max(done, self._done[stage])
 
 
 @contextmanager

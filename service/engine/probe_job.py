@@ -13,7 +13,7 @@ from service.engine.leases import Patience, PatientLedger
 from service.engine.watching import Shown
 from service.model_offers import ModelOffers
 from service.probe_endpoint import opened
-from service.probing import Stopped, Ways, run_probes
+from service.probing import Steps, Stopped, Ways, run_probes
 from service.store.database import Database
 from service.store.probe_calls import ProbeCalls
 
@@ -49,7 +49,7 @@ def ask(
     journal = PatientCalls(held, row["run_id"], patience)
     with opened(loaded, shown.say) as endpoint:
         this = probe_runs.begin(loaded, ledger, row["run_id"])
-        ways = Ways(stopping=stop.is_set, progress=_Stages(shown), say=shown.say)
+        ways = Ways(stopping=stop.is_set, progress=Steps(shown), say=shown.say)
         try:
             done = run_probes(loaded, endpoint, journal, this, ways)
         except Stopped:
@@ -62,18 +62,3 @@ def ask(
         path.write_bytes(done.files[name])
     probe_runs.end(ledger, done)
     return files
-
-
-class _Stages:
-    """Turns "so many of so many" into the stages of a run that is watched."""
-
-    def __init__(self, shown: Shown) -> None:
-        self._shown, self._done = shown, dict[str, int]()
-
-    def __call__(self, stage: str, done: int, total: int) -> None:
-        if stage not in self._done:
-            self._shown.stage(stage, total)
-            self._done[stage] = 0
-        for _ in range(done - self._done[stage]):
-            self._shown.step(stage)
-        self._done[stage] = max(done, self._done[stage])
