@@ -35,7 +35,7 @@ probe-demo:
 	@$(BIN)/likeness probe samples/probes/demo.yaml --out out/probe-demo
 
 test: lint
-	@$(BIN)/python -m pytest -n $(TEST_WORKERS) --dist loadfile -rs --durations=10 $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -n $(TEST_WORKERS) --dist loadfile --no-loadscope-reorder -rs --durations=10 $(PYTEST_ARGS)
 
 lint: setup-dev
 	@$(BIN)/ruff check .

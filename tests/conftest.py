@@ -22,6 +22,12 @@ cv2.setNumThreads(1)
 models.configure(settings.load().models)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files with slow tests first: with several workers, one that begins last is waited for alone."""
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: item.path not in slow)
+
+
 @pytest.fixture(scope="session")
 def data_dir() -> Path:
     """The folder of shared data; its absence is said, not hidden."""
