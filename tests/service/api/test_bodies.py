@@ -187,7 +187,7 @@ def test_headers_that_are_too_large_are_a_problem(service: Any) -> None:
 
 def test_two_lengths_are_refused(service: Any) -> None:
     both = head(service, "/v1/json", "Content-Length: 2", "Content-Length: 3")
-    assert raw(service, both, b"{}").startswith(b"HTTP/1.1 400")
+    assert raw(service, both + b"{}").startswith(b"HTTP/1.1 400")
 
 
 def test_a_client_that_leaves_in_the_middle_does_no_harm(service: Any) -> None:
